@@ -168,6 +168,9 @@ pub(crate) struct NewTable {
     /// splits it in two [default: spill]
     #[arg(long, value_name = "WAY")]
     pub(crate) overflow: Option<Overflow>,
+    /// Compactions may train a dictionary for the pages of a new table, if it saves more than it takes; for --compress zstd
+    #[arg(long)]
+    pub(crate) dictionary: bool,
     /// A new table assigns the keys of pushed values; for u32 and u64 keys
     #[arg(long)]
     pub(crate) auto_increment: bool,
@@ -466,6 +469,9 @@ pub(crate) struct Plan {
     /// What to do with a leaf that misses the target: spill or split [default: spill]
     #[arg(long, value_name = "WAY")]
     pub(crate) overflow: Option<Overflow>,
+    /// Train a dictionary for the pages of each of these tables, if it saves more than it takes; for --compress zstd
+    #[arg(long)]
+    pub(crate) dictionary: bool,
     /// The strategy decides once for all of these tables, such as a table and its indexes; can be repeated
     #[arg(long, value_name = "TABLE,TABLE...")]
     pub(crate) group: Vec<String>,

@@ -62,6 +62,7 @@ fn refused(option: &str, value: &str, expected: &str) -> String {
         "compression" => "--compress",
         "target" => "--target",
         "overflow" => "--overflow",
+        "dictionary" => "--dictionary",
         "auto_increment" => "--auto-increment",
         "key_width" => "the length of keys",
         "value_width" => "the length of values",

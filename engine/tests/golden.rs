@@ -3,6 +3,10 @@
 //! missing ones, for a new layout or codec. Until the first release, a change of the format removes the files and
 //! writes them again. After it, no file may be written again.
 
+#[cfg(feature = "zstd")]
+#[path = "workload/documents.rs"]
+mod documents;
+
 use duramen::db::types::KeyLayout;
 use duramen::db::{Compression, DeltaBlocks, StoreKind, Target};
 use duramen::{Codec, Database, Result, TableOptions};
@@ -13,6 +17,8 @@ use std::path::{Path, PathBuf};
 const ENTRIES: usize = 40;
 /// Entries of a table without: more than a block takes.
 const KEYS: usize = 300;
+/// The file with a dictionary.
+const DICTIONARY: &str = "dictionary";
 /// The codecs that the file of blocks has; each newer one has a file of its own.
 const FIRST_CODECS: usize = 8;
 
@@ -195,9 +201,38 @@ fn databases_of_every_key_layout_are_read_as_they_were_written() -> Result<()> {
 
 #[test]
 fn no_golden_file_is_left_that_nothing_reads() {
-    let known: Vec<String> = files().into_iter().map(|(name, _)| format!("{name}.duramen")).collect();
+    let names = files().into_iter().map(|(name, _)| name).chain([DICTIONARY.to_owned()]);
+    let known: Vec<String> = names.map(|name| format!("{name}.duramen")).collect();
     for entry in fs::read_dir(folder()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(known.contains(&name), "{name}");
     }
+}
+
+/// Pages that are compressed with a dictionary.
+#[cfg(feature = "zstd")]
+#[test]
+fn databases_with_dictionaries_are_read_as_they_were_written() -> Result<()> {
+    use documents::{DOCUMENTS, document, put};
+    let writes = std::env::var_os("DURAMEN_GOLDEN").is_some_and(|wish| wish == "write");
+    let copies = tempfile::tempdir().unwrap();
+    let (name, keys, path) = (DICTIONARY, 1500, folder().join(format!("{DICTIONARY}.duramen")));
+    if writes && !path.exists() {
+        let db = Database::builder().page_size(4096).background(false).create(&path)?;
+        put(&db, DOCUMENTS, 0..keys, 0)?;
+        db.compact(|_| ())?;
+        db.close()?;
+    }
+    let copy = copies.path().join(name);
+    fs::copy(&path, &copy).unwrap();
+    let db = Database::open(&copy)?;
+    assert!(db.dictionaries()?.iter().all(|one| one.is_used) && db.dictionaries()?.len() == 1, "{name}");
+    assert_eq!(db.verify(|_| ())?.findings, [], "{name}");
+    let table = db.begin_read()?.open_table(DOCUMENTS)?;
+    assert_eq!(table.len(), keys, "{name}");
+    for entry in table.range(..) {
+        let (key, value) = entry?;
+        assert_eq!(value.value(), document(key.value(), 0), "{name}");
+    }
+    Ok(())
 }

@@ -4,7 +4,7 @@
 //! commit records the content of all tables after it, and each snapshot knows its commit. So every answer is compared
 //! with the only right one.
 //!
-//! `DURAMEN_READERS_SECONDS` is the duration of the test, 60 by default, and `DURAMEN_READERS_SEED` the first seed. A
+//! `DURAMEN_READERS_SECONDS` is the duration of the test, 20 by default, and `DURAMEN_READERS_SEED` the first seed. A
 //! failure prints its seed. Threads interleave differently each time, so it may take some rounds to reproduce a
 //! failure.
 
@@ -185,7 +185,7 @@ fn check(db: &Database, history: &History) -> Result<()> {
 #[test]
 fn every_read_beside_every_change_gives_what_its_snapshot_must_show() -> Result<()> {
     let start = Instant::now();
-    let total = Duration::from_secs(number("DURAMEN_READERS_SECONDS", 60));
+    let total = Duration::from_secs(number("DURAMEN_READERS_SECONDS", 20));
     let first = number("DURAMEN_READERS_SEED", 1);
     for seed in first.. {
         let left = total.saturating_sub(start.elapsed());

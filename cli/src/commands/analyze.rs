@@ -5,7 +5,7 @@ use crate::args::Analyze;
 use crate::failure::{Completion, Result};
 use crate::progress::{Meter, Unit};
 use crate::report;
-use duramen::db::{Compression, CompressionPlan, MethodAnalysis, Strategy, TableAnalysis, Target};
+use duramen::db::{Compression, CompressionPlan, DictionaryAnalysis, MethodAnalysis, Strategy, TableAnalysis, Target};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -18,6 +18,9 @@ struct Report {
     tables: Vec<TableRow>,
     targets: Vec<TargetRow>,
     methods: Vec<MethodRow>,
+    /// What dictionaries would do, if they are asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dictionaries: Vec<DictionaryRow>,
 }
 
 /// A table, and what the strategy chooses for it.
@@ -65,6 +68,19 @@ struct MethodRow {
     read_us: f64,
 }
 
+/// What a dictionary does to a table that is compressed without one.
+#[derive(Serialize)]
+struct DictionaryRow {
+    table: String,
+    /// Bytes that it takes in the file, where it is twice.
+    dictionary_bytes: u64,
+    /// The share of the compressed pages that it saves.
+    saving: f64,
+    saved_bytes: u64,
+    /// True if it is worth it.
+    pays: bool,
+}
+
 /// Prints the analysis.
 pub(super) fn run(args: &Analyze) -> Result<Completion> {
     let plan = plan::of(&args.plan, Strategy::SELECTIVE)?;
@@ -86,11 +102,17 @@ pub(super) fn run(args: &Analyze) -> Result<Completion> {
         compress,
         target: plan.page_target().to_string(),
         targets: targets(&tables, &plan),
+        dictionaries: tables.iter().filter_map(dictionary_row).collect(),
         methods: tables.iter().filter(|table| table.sampled > 0).flat_map(rows).collect(),
         tables: tables.into_iter().map(table_row).collect(),
     };
     report::print(&report, args.report.format)?;
     Ok(Completion::Done)
+}
+
+fn dictionary_row(table: &TableAnalysis) -> Option<DictionaryRow> {
+    let DictionaryAnalysis { bytes, saving, saved_bytes, pays } = table.dictionary?;
+    Some(DictionaryRow { table: table.table.clone(), dictionary_bytes: bytes, saving, saved_bytes, pays })
 }
 
 fn table_row(table: TableAnalysis) -> TableRow {

@@ -116,6 +116,7 @@ fn head(table: TableInfo) -> Head {
         compression,
         target,
         overflow,
+        dictionary,
         next_key,
         separators,
         ..
@@ -132,6 +133,7 @@ fn head(table: TableInfo) -> Head {
         compression: (compression != Compression::None).then(|| compression.to_string()),
         target: (target != Default::default()).then(|| target.to_string()),
         overflow: (overflow != Default::default()).then(|| overflow.to_string()),
+        dictionary,
         auto_increment: next_key.is_some(),
         next_key,
         separators,

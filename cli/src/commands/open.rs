@@ -213,6 +213,10 @@ fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
             return Err(Error::TableState { table: table.name.clone(), why }.into());
         }
     }
+    if new.dictionary && !table.dictionary {
+        let why = "it was made without --dictionary: leave out the option, or give it to compact".to_owned();
+        return Err(Error::TableState { table: table.name.clone(), why }.into());
+    }
     if new.auto_increment && table.next_key.is_none() {
         let why = "it was made without --auto-increment: leave out the option, or use another table".to_owned();
         return Err(Error::TableState { table: table.name.clone(), why }.into());
@@ -229,6 +233,7 @@ pub(super) fn options(new: &args::NewTable) -> TableOptions {
         compression: new.compress.unwrap_or_default(),
         target: new.target.unwrap_or_default(),
         overflow: new.overflow.unwrap_or_default(),
+        dictionary: new.dictionary,
         auto_increment: new.auto_increment,
         ..TableOptions::default()
     }

@@ -1,4 +1,4 @@
-//! The options `--strategy`, `--compress`, `--target`, `--overflow` and `--group`.
+//! The options `--strategy`, `--compress`, `--target`, `--overflow`, `--dictionary` and `--group`.
 
 use crate::args::Plan;
 use crate::failure::{Failure, Result};
@@ -10,6 +10,7 @@ pub(super) fn is_given(plan: &Plan) -> bool {
         || plan.compress.is_some()
         || plan.target.is_some()
         || plan.overflow.is_some()
+        || plan.dictionary
         || !plan.group.is_empty()
 }
 
@@ -22,12 +23,18 @@ pub(super) fn of(plan: &Plan, default: Strategy) -> Result<CompressionPlan> {
             return Err(Failure::Usage(why.to_owned()));
         }
         Some(compression) => compression,
+        None if plan.dictionary => "zstd".parse()?,
         None => Compression::Lz4,
     };
     let groups = plan.group.iter().map(|tables| tables.split(','));
     let new = CompressionPlan::new(strategy, compression).target(plan.target.unwrap_or_default());
-    let new = new.overflow(plan.overflow.unwrap_or_default());
+    let new = new.overflow(plan.overflow.unwrap_or_default()).dictionary(plan.dictionary);
     Ok(groups.fold(new, CompressionPlan::group))
+}
+
+/// The compression of a table and, if it may have a dictionary, that.
+pub(super) fn compression_name(compression: Compression, dictionary: bool) -> String {
+    if dictionary { format!("{compression} dictionary") } else { compression.to_string() }
 }
 
 /// The target of a table and, if pages that miss it are split, that.

@@ -51,6 +51,8 @@ pub(super) fn run(args: &Restore) -> Result<Completion> {
             compression,
             target,
             overflow: parsed(head.overflow.as_deref())?,
+            // Another store may not compress pages.
+            dictionary: head.dictionary && compression != Compression::None,
             auto_increment: head.auto_increment,
             key_width: head.key_width,
             value_width: head.value_width,

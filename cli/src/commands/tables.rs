@@ -1,7 +1,7 @@
 //! `tables`: lists the tables.
 
 use super::open;
-use super::plan::target_name;
+use super::plan::{compression_name, target_name};
 use crate::args::Tables;
 use crate::failure::{Completion, Result};
 use crate::report;
@@ -37,12 +37,13 @@ impl From<TableInfo> for Row {
             compression,
             target,
             overflow,
+            dictionary,
             separators,
             next_key,
             ..
         } = table;
         let (codec, auto_increment) = (codec.map(Codec::name), next_key.is_some());
-        let (compression, target) = (compression.to_string(), target_name(target, overflow));
+        let (compression, target) = (compression_name(compression, dictionary), target_name(target, overflow));
         Row { name, key_type, value_type, entries, keys, codec, compression, target, separators, auto_increment }
     }
 }

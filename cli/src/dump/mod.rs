@@ -43,6 +43,9 @@ pub(crate) struct Head {
     /// What happens to pages that miss the target, if it is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) overflow: Option<String>,
+    /// True if its pages may be compressed with a dictionary.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) dictionary: bool,
     /// True if the table assigns keys.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) auto_increment: bool,
@@ -72,6 +75,7 @@ mod tests {
             compression: None,
             target: None,
             overflow: None,
+            dictionary: false,
             auto_increment: false,
             next_key: None,
             separators,

@@ -77,6 +77,53 @@ fn tables_are_analyzed_and_compressed_as_a_strategy_chooses() {
 }
 
 #[test]
+fn a_dictionary_is_trained_where_it_pays_and_the_option_is_kept() {
+    let place = forest();
+    let mut documents = String::new();
+    let word = |number: u64| format!("{:x}", number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let mut state = 7u64;
+    for n in 0..20_000 {
+        write!(documents, "{n:05}\t").unwrap();
+        for _ in 0..8 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            write!(documents, "{} ", word(state >> 33 & 1023)).unwrap();
+        }
+        documents.push('\n');
+    }
+    place.ok("load t.duramen documents -q --compress zstd --dictionary", &documents);
+    assert_eq!(compressions(&place)["documents"], "zstd:3 dictionary");
+    let report = place.json("analyze t.duramen --dictionary");
+    assert_eq!(report["compress"], "zstd:3");
+    let rows = report["dictionaries"].as_array().unwrap();
+    let pays = |table| rows.iter().find(|row| row["table"] == table).map(|row| row["pays"].as_bool().unwrap());
+    assert_eq!((pays("documents"), pays("text")), (Some(true), Some(false)), "{report}");
+    let bytes = |table| {
+        place.json("stat t.duramen")["tables"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["name"] == table)
+            .and_then(|row| row["dictionary_bytes"].as_u64())
+            .unwrap()
+    };
+    assert_eq!(bytes("documents"), 0);
+    let before = place.ok("scan t.duramen documents", "");
+    place.ok("compact t.duramen", "");
+    assert!(bytes("documents") > 10_000 && bytes("text") == 0);
+    assert_eq!(place.ok("scan t.duramen documents", ""), before);
+    assert_eq!(place.json("check t.duramen")["sound"], true);
+    place.ok("dump t.duramen t.dump", "");
+    place.ok("restore other.duramen t.dump", "");
+    assert_eq!(place.json("tables other.duramen")[0]["compression"], "zstd:3 dictionary");
+    place.ok("compact t.duramen --store shadow --page-size 16K", "");
+    assert_eq!(compressions(&place)["documents"], "zstd:3 dictionary");
+    assert_eq!(place.ok("scan t.duramen documents", ""), before);
+    assert_eq!(place.json("check t.duramen")["sound"], true);
+    place.ok("restore small.duramen t.dump --store shadow --page-size 4K", "");
+    assert_eq!(place.json("tables small.duramen")[0]["compression"], "none");
+}
+
+#[test]
 fn a_plan_that_cannot_be_met_is_an_error_that_says_why() {
     let place = forest();
     for (command, says) in [
@@ -84,6 +131,9 @@ fn a_plan_that_cannot_be_met_is_an_error_that_says_why() {
         ("analyze t.duramen --compress none", "--strategy none"),
         ("analyze t.duramen --target 3K", "--target"),
         ("compact t.duramen --target 8K", "1K to 4K"),
+        ("compact t.duramen --compress lz4 --dictionary", "--dictionary"),
+        ("load t.duramen new --compress lz4 --dictionary", "only zstd"),
+        ("load t.duramen text --dictionary", "made without --dictionary"),
         ("analyze t.duramen --group text,nobody", "nobody"),
         ("analyze t.duramen --group text,random --group text", "group"),
         ("compact t.duramen --strategy all --store shadow", "conversion"),

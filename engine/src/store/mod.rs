@@ -31,7 +31,11 @@ mod tests;
 mod totals;
 
 pub use changed::ChangedParts;
-pub use compress::{Compression, CompressionTotals, Overflow, PageCompression, PagePolicy, Places, Target, Trial};
+pub use compress::{
+    Compression, CompressionTotals, DICTIONARY_COPIES, DictionaryId, DictionaryPlace, MOST_DICTIONARIES, Overflow,
+    PageCompression, PagePolicy, Places, Target, Trial,
+};
+pub(crate) use compress::{Dictionary, Primed, sealed_dictionary, train};
 pub use file::DatabaseFile;
 pub use options::{DeltaBlocks, StoreOptions};
 pub use pool::frame::{Pin, ReadGuard, WriteGuard};

@@ -14,11 +14,11 @@
 //! All methods may be called from several threads. The caller never writes a page twice at the same time, nor calls
 //! [`PageStore::drop_page`] for a page that is being written.
 
-use super::PageCompression;
 use super::changed::ChangedParts;
 use super::file::DatabaseFile;
 use super::options::DeltaBlocks;
 use super::superblock::Meta;
+use super::{DictionaryId, PageCompression};
 use crate::base::bytes::take;
 use crate::base::{Error, Lsn, PageId, Result};
 use std::ops::Deref;
@@ -247,6 +247,15 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// The policies of tables and what compression has done; `None` if the store does not compress pages.
     fn compression(&self) -> Option<&PageCompression> {
         None
+    }
+
+    /// The dictionary that the image of a page names. Only the image that was written last is read.
+    ///
+    /// # Errors
+    /// Errors of reading, also where it cannot be known because the image is damaged.
+    fn dictionary_of(&self, id: PageId) -> Result<Option<DictionaryId>> {
+        let _ = id;
+        Ok(None)
     }
 
     /// Begins to write pages together.

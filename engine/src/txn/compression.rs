@@ -60,7 +60,7 @@ impl Engine {
     }
 
     /// What the page store knows of compression, if it compresses pages.
-    pub(in crate::txn) fn compression(&self) -> Option<&PageCompression> {
+    pub(crate) fn compression(&self) -> Option<&PageCompression> {
         self.store.as_ref()?.compression()
     }
 }

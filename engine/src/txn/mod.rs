@@ -22,10 +22,10 @@ mod stats;
 mod versions;
 
 pub(crate) use crate::tree::KeyRange;
-pub(crate) use commit::CATALOG_ROOT;
 pub(crate) use commit::entry_delta::{EntryDelta, push_steps};
 pub(crate) use commit::steps::{Step, Steps};
 pub(crate) use commit::write_set::{WriteSet, Written};
+pub(crate) use commit::{CATALOG_ROOT, DICTIONARY_PREFIX};
 pub use durability::Durability;
 pub(crate) use engine::{Engine, WriterGuard};
 pub(crate) use log_slot::LogSlot;

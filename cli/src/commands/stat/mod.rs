@@ -4,12 +4,12 @@
 mod database;
 
 use super::open;
-use super::plan::target_name;
+use super::plan::{compression_name, target_name};
 use crate::args::Stat;
 use crate::failure::{Completion, Failure, Result};
 use crate::report::{self, Parts};
 use database::Whole;
-use duramen::db::{LevelStats, TreeStats};
+use duramen::db::{DictionaryInfo, LevelStats, TreeStats};
 use duramen::{Codec, Error, TableInfo};
 use serde::Serialize;
 
@@ -38,6 +38,8 @@ struct TableRow {
     /// True if the table assigns keys.
     auto_increment: bool,
     entries: u64,
+    /// Bytes of the dictionary with which pages are compressed. The file has them twice.
+    dictionary_bytes: u64,
     /// The number of levels of the tree.
     height: usize,
     /// The average number of children of an inner page.
@@ -108,7 +110,7 @@ pub(super) fn run(args: &Stat) -> Result<Completion> {
         tables: Vec::with_capacity(tables.len()),
         levels: Vec::new(),
     };
-    let mut damaged = None;
+    let (mut damaged, dictionaries) = (None, db.dictionaries()?);
     for table in tables {
         let tree = db.table_stats(&table.name)?;
         if let (None, Some(problem)) = (&damaged, tree.problems.first()) {
@@ -116,7 +118,9 @@ pub(super) fn run(args: &Stat) -> Result<Completion> {
             damaged = Some(format!("table \"{name}\", page {}: {}", problem.page, problem.what));
         }
         report.levels.extend((0..).zip(&tree.levels).map(|(at, level)| row(&table.name, at, level, page_size)));
-        report.tables.push(summary(table, &tree));
+        let of_table = |one: &&DictionaryInfo| one.is_used && one.table.as_ref() == Some(&table.name);
+        let dictionary_bytes = dictionaries.iter().find(of_table).map_or(0, |one| one.bytes);
+        report.tables.push(summary(table, &tree, dictionary_bytes));
     }
     report::print_in_parts(&report, args.report.format, IN_PARTS)?;
     match damaged {
@@ -128,7 +132,7 @@ pub(super) fn run(args: &Stat) -> Result<Completion> {
     }
 }
 
-fn summary(table: TableInfo, stats: &TreeStats) -> TableRow {
+fn summary(table: TableInfo, stats: &TreeStats, dictionary_bytes: u64) -> TableRow {
     let TableInfo {
         name,
         key_type,
@@ -139,6 +143,7 @@ fn summary(table: TableInfo, stats: &TreeStats) -> TableRow {
         compression,
         target,
         overflow,
+        dictionary,
         separators,
         next_key,
         ..
@@ -153,11 +158,12 @@ fn summary(table: TableInfo, stats: &TreeStats) -> TableRow {
         value_type,
         keys,
         codec: codec.map(Codec::name),
-        compression: compression.to_string(),
+        compression: compression_name(compression, dictionary),
         target: target_name(target, overflow),
         separators,
         auto_increment: next_key.is_some(),
         entries,
+        dictionary_bytes,
         height: stats.levels.len(),
         fanout: part(children, inner),
         run_pages: stats.run_pages,

@@ -45,6 +45,8 @@ pub struct TableInfo {
     pub target: Target,
     /// The treatment of pages that miss the target.
     pub overflow: Overflow,
+    /// Whether its pages may be compressed with a dictionary. [`crate::Database::dictionaries`] lists those that there are.
+    pub dictionary: bool,
     /// The next key that the table assigns, if it assigns keys ([`crate::TableDef::auto_increment`]). 0 if it has
     /// assigned the last one.
     pub next_key: Option<u64>,
@@ -67,6 +69,7 @@ impl TableInfo {
             compression: entry.policy.compression,
             target: entry.policy.target,
             overflow: entry.policy.overflow,
+            dictionary: entry.policy.dictionary,
             next_key: entry.next_key,
             separators: match entry.tree.layout.separators {
                 SeparatorRule::Full => Separators::Full,
@@ -79,6 +82,11 @@ impl TableInfo {
 
     /// How its pages are compressed, and which places they get.
     pub(crate) fn policy(&self) -> PagePolicy {
-        PagePolicy { compression: self.compression, target: self.target, overflow: self.overflow }
+        PagePolicy {
+            compression: self.compression,
+            target: self.target,
+            overflow: self.overflow,
+            dictionary: self.dictionary,
+        }
     }
 }

@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `00` | next table id u32 |
 //! | `01`, root page id u32 big-endian | a detached subtree that is not yet freed: table id u32, u8 (1: keep the runs of its large values) |
-//! | `02`, name | table id u32, root page u32, entries u64, layout 10 bytes, key type, value type (varint length, UTF-8), width of all keys, width of all values (varint; 0: it varies, otherwise one more), compression 4 bytes (0 none, 1 LZ4, 2 Zstandard, 3 zlib; level; target: 0 fit, otherwise the binary logarithm of its bytes; overflow: 0 spill, 1 split), and for a table that assigns its keys the next key, u64 |
+//! | `02`, name | table id u32, root page u32, entries u64, layout 10 bytes, key type, value type (varint length, UTF-8), width of all keys, width of all values (varint; 0: it varies, otherwise one more), compression 4 bytes (0 none, 1 LZ4, 2 Zstandard, 3 zlib; level; target: 0 fit, otherwise the binary logarithm of its bytes; bits: 1 split, 2 dictionary), and for a table that assigns its keys the next key, u64 |
+//! | `03`, table id u32, dictionary id u32, copy u8, big-endian | a large record: the dictionary and its CRC-32C |
 
+pub(super) mod dictionary;
 pub(super) mod entry_rules;
 pub(super) mod info;
 pub(super) mod spec;
@@ -173,6 +175,7 @@ mod tests {
                 compression: Compression::Zstd(9),
                 target: Target::Bytes(2048),
                 overflow: Overflow::Split,
+                dictionary: true,
             },
             next_key: None,
         }

@@ -1,7 +1,11 @@
 //! Analysis of compression: samples pages of the file, compresses them with each method, and reports what a strategy would
 //! do to each table. The formulas are in `strategy`.
 
-use super::strategy::{CompressionPlan, MethodSample, Reason, Sample, Strategy, TableAnalysis, decide, scaled};
+use super::dictionaries::gains;
+use super::dictionary_gain::Gain;
+use super::strategy::{
+    CompressionPlan, DictionaryAnalysis, MethodSample, Reason, Sample, Strategy, TableAnalysis, decide, scaled,
+};
 use crate::base::{Error, PageId, Result, TableId};
 use crate::db::Database;
 use crate::db::catalog::info::TableInfo;
@@ -72,9 +76,10 @@ impl Database {
         let policies = policies(plan.policy, self.shared().engine.page_size());
         let uncompressed: Vec<PagePolicy> = tables.iter().map(uncompressed_policy).collect();
         let Sampled { samples, scale } = self.sample(&ids, &uncompressed, &policies, &mut progress)?;
+        let dictionaries = self.dictionary_analyses(plan, &ids);
         let decisions = decisions(plan, &tables, &samples, policies.len());
         let chosen = policies.iter().position(|policy| *policy == plan.policy);
-        let analysis = |((table, sample), reasons): ((TableInfo, Sample), Vec<Reason>)| {
+        let analysis = |(((table, sample), reasons), id): (((TableInfo, Sample), Vec<Reason>), &TableId)| {
             let reason = chosen.and_then(|chosen| reasons.get(chosen)).copied().unwrap_or(Reason::StrategyNone);
             let choice = if reason.compresses() { plan.policy } else { uncompressed_policy(&table) };
             let methods = (0..).zip(&policies).zip(&reasons);
@@ -92,9 +97,26 @@ impl Database {
                 choice: choice.compression,
                 choice_target: choice.target,
                 reason,
+                dictionary: dictionaries.get(id).copied(),
             }
         };
-        Ok(tables.into_iter().zip(samples).zip(decisions).map(analysis).collect())
+        Ok(tables.into_iter().zip(samples).zip(decisions).zip(&ids).map(analysis).collect())
+    }
+
+    /// What dictionaries would save in these tables, if the plan allows them.
+    fn dictionary_analyses(&self, plan: &CompressionPlan, tables: &[TableId]) -> HashMap<TableId, DictionaryAnalysis> {
+        let engine = &self.shared().engine;
+        let (Some(compression), Some(store), true) =
+            (engine.compression(), engine.page_store(), plan.policy.dictionary)
+        else {
+            return HashMap::new();
+        };
+        let wanted: Vec<_> = tables.iter().map(|table| (*table, plan.policy)).collect();
+        let gains = gains(compression, &*store, engine.page_size(), &wanted, |_, _| None);
+        let analysis = |(table, Gain { bytes, saving, saved_bytes, pays, .. })| {
+            (table, DictionaryAnalysis { bytes, saving, saved_bytes, pays })
+        };
+        gains.into_iter().map(analysis).collect()
     }
 
     /// The policy of each table after the plan, by name. Pages are sampled only for a strategy that needs them.

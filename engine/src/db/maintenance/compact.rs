@@ -11,7 +11,7 @@ use crate::page::Record;
 use crate::store::PagePolicy;
 use crate::tree::{BulkLoader, Tree};
 use crate::txn::{Cursor, Runs, View, large};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
 
 /// The progress of a compaction.
@@ -135,6 +135,8 @@ impl Database {
         let shared = self.shared();
         let size = || shared.engine.stats().file_bytes;
         let bytes_before = size();
+        shared.check_writable()?;
+        let got_dictionary = self.add_dictionaries(choices)?;
         let tx = self.begin_write()?;
         let tables = tx.tables()?;
         let of = tables.iter().map(|table| table.entries).sum();
@@ -142,7 +144,7 @@ impl Database {
         let mut before: Vec<(TableId, PagePolicy)> = Vec::new();
         let rebuilt = tables.iter().try_for_each(|table| {
             let choice = choices.get(&table.name).copied().filter(|choice| *choice != table.policy());
-            tx.rebuild(&table.name, choice, &mut before, &mut done, progress)
+            tx.rebuild(&table.name, (choice, &got_dictionary), &mut before, &mut done, progress)
         });
         if let Err(error) = rebuilt.and_then(|()| tx.commit()) {
             before.iter().for_each(|(table, policy)| shared.engine.set_policy(*table, *policy));
@@ -151,6 +153,7 @@ impl Database {
         shared.engine.reclaim_before(&catalog_tree(), shared.engine.last_end())?;
         shared.engine.prune_all();
         shared.engine.checkpoint_with_room()?;
+        self.drop_dictionaries()?;
         let _writer = shared.engine.lock_writer()?;
         shared.engine.shrink_fully()?;
         Ok(CompactReport { bytes_before, bytes_after: size(), entries: done.entries })
@@ -158,12 +161,12 @@ impl Database {
 }
 
 impl WriteTransaction {
-    /// Writes a new copy of the table bottom-up and drops its old pages. If the policy changes, runs of large values are
-    /// copied, too, and `before` gets the old policy.
+    /// Writes a new copy of the table bottom-up and drops its old pages. If the policy changes, or the table has got a
+    /// dictionary, runs of large values are copied, too. `before` gets the old policy if it changes.
     fn rebuild(
         &self,
         name: &str,
-        policy: Option<PagePolicy>,
+        (policy, got_dictionary): (Option<PagePolicy>, &HashSet<TableId>),
         before: &mut Vec<(TableId, PagePolicy)>,
         done: &mut CompactProgress,
         progress: &mut dyn FnMut(CompactProgress),
@@ -176,6 +179,7 @@ impl WriteTransaction {
             entry.policy = policy;
             engine.set_policy(old.table, policy);
         }
+        let copies_runs = policy.is_some() || got_dictionary.contains(&old.table);
         // The entries are read by right links, without inner pages. But leaves below a damaged inner page could not be
         // freed.
         old.check_inner_pages(&engine.pages())?;
@@ -184,7 +188,7 @@ impl WriteTransaction {
             BulkLoader::new(Sink::for_policy(self, entry.policy), engine.page_size(), old.layout, old.table, fill);
         let mut cursor = Cursor::new(engine, old, View::At(crate::base::Lsn::MAX), Bound::Unbounded, Bound::Unbounded);
         while let Some((key, record)) = cursor.next()? {
-            if record.large && policy.is_some() {
+            if record.large && copies_runs {
                 let mut value = large::RunReader::open(engine, record.bytes)?;
                 let copy = large::write(engine, &mut self.adopted.lock(), old.table, value.len(), &mut value)?;
                 loader.push(key, Record { bytes: &copy.bytes, large: true })?;
@@ -202,7 +206,7 @@ impl WriteTransaction {
         entry.tree = Tree { root, ..old };
         entry.entries = loaded.entries;
         self.install(name, entry, 0);
-        self.drop_tree(old, if policy.is_some() { Runs::Free } else { Runs::Keep });
+        self.drop_tree(old, if copies_runs { Runs::Free } else { Runs::Keep });
         progress(*done);
         Ok(())
     }

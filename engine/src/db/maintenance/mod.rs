@@ -5,6 +5,8 @@ pub(super) mod analyze;
 pub(super) mod bulk;
 pub(super) mod compact;
 pub(super) mod convert;
+pub(super) mod dictionaries;
+mod dictionary_gain;
 pub(super) mod strategy;
 mod target_fill;
 

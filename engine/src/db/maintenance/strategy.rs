@@ -125,6 +125,14 @@ impl CompressionPlan {
         self
     }
 
+    /// Allows dictionaries for the tables that the strategy chooses; see [`TableDef::dictionary`](crate::TableDef::dictionary).
+    /// The compression must be Zstandard. The default is false.
+    #[must_use]
+    pub fn dictionary(mut self, dictionary: bool) -> CompressionPlan {
+        self.policy.dictionary = dictionary;
+        self
+    }
+
     /// The target of the tables that the strategy chooses.
     pub fn page_target(&self) -> Target {
         self.policy.target
@@ -234,6 +242,21 @@ pub struct TableAnalysis {
     pub choice_target: Target,
     /// Why.
     pub reason: Reason,
+    /// What a dictionary for its pages would do, if the plan allows dictionaries and the table has enough pages.
+    pub dictionary: Option<DictionaryAnalysis>,
+}
+
+/// The effect of a dictionary on the pages of a table, in comparison with the same compression without one.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DictionaryAnalysis {
+    /// Bytes that the dictionary takes in the file, twice.
+    pub bytes: u64,
+    /// The share of the bytes of compressed pages that it saves, from 0 to 1.
+    pub saving: f64,
+    /// Bytes that it saves in the whole table, estimated. What it takes is not subtracted.
+    pub saved_bytes: u64,
+    /// True if it is worth it.
+    pub pays: bool,
 }
 
 /// Sizes of the sampled pages of a table.

@@ -67,7 +67,12 @@ mod tests {
 
     #[test]
     fn leaves_are_filled_until_most_meet_the_target() {
-        let policy = |overflow| PagePolicy { compression: Compression::Lz4, target: Target::Bytes(8192), overflow };
+        let policy = |overflow| PagePolicy {
+            compression: Compression::Lz4,
+            target: Target::Bytes(8192),
+            overflow,
+            dictionary: false,
+        };
         assert!(!TargetFill::new(policy(Overflow::Spill), 16_384, u64::from).is_adaptive());
         let mut fill = TargetFill::new(policy(Overflow::Split), 16_384, u64::from);
         let mut missed = 0;

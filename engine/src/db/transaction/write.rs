@@ -16,7 +16,7 @@ use crate::db::types::{Key, TableDef, TableOptions, Value};
 use crate::page::Record;
 use crate::store::PlaceBytes;
 use crate::tree::Tree;
-use crate::txn::{Durability, EntryDelta, Runs, Step, Steps, WriteSet, WriterGuard, Written, push_steps};
+use crate::txn::{Durability, EntryDelta, OwnedRecord, Runs, Step, Steps, WriteSet, WriterGuard, Written, push_steps};
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,7 +54,9 @@ pub struct WriteTransaction {
     /// The table of a bulk load that was dropped before it was finished.
     pub(crate) abandoned: Mutex<Option<String>>,
     durability: Durability,
-    next_table: Mutex<Option<u32>>,
+    pub(super) next_table: Mutex<Option<u32>>,
+    /// Entries of dictionaries in the catalog; `None` removes one.
+    pub(super) dictionaries: Mutex<Vec<(Vec<u8>, Option<OwnedRecord>)>>,
 }
 
 impl WriteTransaction {
@@ -72,6 +74,7 @@ impl WriteTransaction {
             abandoned: Mutex::default(),
             durability,
             next_table: Mutex::default(),
+            dictionaries: Mutex::default(),
         })
     }
 
@@ -405,6 +408,9 @@ impl WriteTransaction {
             }
             deltas.push(delta);
         }
+        for (key, record) in self.dictionaries.lock().iter() {
+            catalog_writes.put(key, record.as_ref().map(OwnedRecord::view));
+        }
         if let Some(next) = *self.next_table.lock() {
             catalog_writes.put(catalog::NEXT_ID, Some(Record::inline(&next.to_le_bytes())));
         }
@@ -497,12 +503,7 @@ impl WriteTransaction {
     pub(crate) fn add(&self, name: &str, mut entry: TableEntry) -> Result<TableEntry> {
         let engine = &self.shared.engine;
         check_entry(name, &entry, engine.page_size())?;
-        let mut next = self.next_table.lock();
-        let id = match *next {
-            Some(id) => id,
-            None => self.committed_next_table()?,
-        };
-        *next = Some(id + 1);
+        let id = self.take_number()?;
         entry.tree = Tree { root: self.allocate()?, table: TableId(id), ..entry.tree };
         engine.set_policy(entry.tree.table, entry.policy);
         Ok(entry)
@@ -535,14 +536,6 @@ impl WriteTransaction {
     fn catalog_entry(&self, name: &str) -> Result<Option<TableEntry>> {
         let read = |record: Option<crate::page::Record<'_>>| record.map(|r| TableEntry::decode(r.bytes));
         self.shared.engine.get_current(&catalog_tree(), &catalog::table_key(name), read)?.transpose()
-    }
-
-    fn committed_next_table(&self) -> Result<u32> {
-        self.shared.engine.get_current(&catalog_tree(), catalog::NEXT_ID, |record| {
-            let bytes = record.and_then(|record| record.bytes.try_into().ok());
-            // Table 0 is the catalog.
-            bytes.map_or(1, u32::from_le_bytes)
-        })
     }
 }
 

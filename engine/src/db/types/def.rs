@@ -43,6 +43,7 @@ impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
                 compression: Compression::None,
                 target: Target::Fit,
                 overflow: Overflow::Spill,
+                dictionary: false,
                 auto_increment: false,
                 key_width: None,
                 value_width: None,
@@ -158,6 +159,21 @@ impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
     #[must_use]
     pub const fn overflow(mut self, overflow: Overflow) -> TableDef<'n, K, V> {
         self.options.overflow = overflow;
+        self
+    }
+
+    /// Allows a dictionary of Zstandard for the pages of the table, if the table is created. A dictionary is what the
+    /// compression knows of the pages beforehand. [`Database::compact`](crate::Database::compact) trains it on pages of the
+    /// table, if it saves more than it takes, and compresses all pages of the table with it. Until then there is none.
+    ///
+    /// ```
+    /// use duramen::{TableDef, db::Compression};
+    /// const PATHS: TableDef<&str, ()> = TableDef::new("paths").compression(Compression::Zstd(3)).dictionary(true);
+    /// assert!(PATHS.options().dictionary);
+    /// ```
+    #[must_use]
+    pub const fn dictionary(mut self, dictionary: bool) -> TableDef<'n, K, V> {
+        self.options.dictionary = dictionary;
         self
     }
 

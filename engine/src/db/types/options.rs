@@ -55,6 +55,8 @@ pub struct TableOptions {
     pub target: Target,
     /// The treatment of pages that miss the target.
     pub overflow: Overflow,
+    /// Whether pages may be compressed with a dictionary ([`crate::TableDef::dictionary`]).
+    pub dictionary: bool,
     /// The table assigns the keys 1, 2, 3 and so on; see [`crate::Table::push`]. The keys must have type `u32` or
     /// `u64`.
     pub auto_increment: bool,
@@ -71,7 +73,12 @@ impl TableOptions {
 
     /// How pages are compressed, and which places they get.
     pub(crate) fn policy(&self) -> PagePolicy {
-        PagePolicy { compression: self.compression, target: self.target, overflow: self.overflow }
+        PagePolicy {
+            compression: self.compression,
+            target: self.target,
+            overflow: self.overflow,
+            dictionary: self.dictionary,
+        }
     }
 }
 

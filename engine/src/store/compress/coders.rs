@@ -1,9 +1,39 @@
 //! Compresses and decompresses the bytes of a page. A coder keeps its memory from one page to the next.
 
+use super::dictionary::{Dictionary, DictionaryId, Primed};
 use super::{Compression, Encoding};
-use crate::base::Result;
+use crate::base::{Error, PageId};
 use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
 use lz4_flex::block::CompressTable;
+use std::sync::Arc;
+
+/// Finds the dictionary that a frame names.
+pub(in crate::store) type Find<'a> = &'a dyn Fn(DictionaryId) -> Option<Arc<Dictionary>>;
+
+/// Why bytes cannot be decompressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::store) enum Undone {
+    /// They are damaged, or there are more than there is room for.
+    Damaged,
+    /// They name a dictionary that is missing or damaged.
+    NoDictionary(DictionaryId),
+    /// This build does not have the encoding.
+    #[cfg_attr(feature = "zstd", expect(dead_code))]
+    NotBuilt,
+}
+
+impl Undone {
+    /// The error for a page with these bytes.
+    pub(in crate::store) fn of_page(self, page: PageId) -> Error {
+        match self {
+            Undone::Damaged => Error::corrupt(page, "its image cannot be decompressed"),
+            Undone::NoDictionary(id) => {
+                Error::corrupt(page, format!("its image needs dictionary {id}, which is missing or damaged"))
+            }
+            Undone::NotBuilt => super::no_zstd(),
+        }
+    }
+}
 
 /// The coders of one thread, made when they are first needed.
 #[derive(Default)]
@@ -13,6 +43,11 @@ pub(in crate::store) struct Coders {
     zstd: Option<(u8, zstd::bulk::Compressor<'static>)>,
     #[cfg(feature = "zstd")]
     unzstd: Option<zstd::bulk::Decompressor<'static>>,
+    /// For pages with dictionaries.
+    #[cfg(feature = "zstd")]
+    with_dictionary: Option<zstd::zstd_safe::CCtx<'static>>,
+    #[cfg(feature = "zstd")]
+    from_dictionary: Option<zstd::zstd_safe::DCtx<'static>>,
     zlib: Option<(u8, Compress)>,
     unzlib: Option<Decompress>,
     /// For comparing what was compressed with what it decompresses to.
@@ -26,11 +61,12 @@ impl std::fmt::Debug for Coders {
 }
 
 impl Coders {
-    /// Compresses `packed` into `out`, and decompresses it again for comparison. Returns the encoding of the bytes in
-    /// `out`; `None` if they would be more than `most`.
+    /// Compresses `packed` into `out`, Zstandard with the dictionary if there is one, and decompresses it again for
+    /// comparison. Returns the encoding of the bytes in `out`; `None` if they would be more than `most`.
     pub(in crate::store) fn compress(
         &mut self,
         compression: Compression,
+        primed: Option<&Primed>,
         packed: &[u8],
         most: usize,
         out: &mut Vec<u8>,
@@ -44,7 +80,10 @@ impl Coders {
                 let table = self.lz4.get_or_insert_default();
                 lz4_flex::block::compress_into_with_table(packed, out, table).ok()
             }
-            Compression::Zstd(level) => self.zstd(level, packed, out),
+            Compression::Zstd(level) => match primed {
+                Some(primed) => self.zstd_with(primed, packed, out),
+                None => self.zstd(level, packed, out),
+            },
             Compression::Zlib(level) => self.zlib(level, packed, out),
         };
         let len = len.filter(|len| *len <= most)?;
@@ -53,32 +92,30 @@ impl Coders {
         let mut again = std::mem::take(&mut self.again);
         again.clear();
         again.resize(packed.len(), 0);
-        let is_same = self.decompress(encoding, out, &mut again).is_ok_and(|len| len == Some(packed.len()));
-        let is_right = is_same && again == packed;
+        let find = |_: DictionaryId| primed.map(|primed| primed.dictionary.clone());
+        let is_right = self.decompress(encoding, out, &find, &mut again) == Ok(packed.len()) && again == packed;
         self.again = again;
         is_right.then_some(encoding)
     }
 
-    /// Decompresses `bytes` into the front of `out`. Returns how many bytes there are; `None` if the bytes are damaged or if
-    /// they are more than `out` has room for.
-    ///
-    /// # Errors
-    /// [`crate::Error::NotBuilt`] if this build does not have the encoding.
+    /// Decompresses `bytes` into the front of `out`. Returns how many bytes there are.
     pub(in crate::store) fn decompress(
         &mut self,
         encoding: Encoding,
         bytes: &[u8],
+        find: Find<'_>,
         out: &mut [u8],
-    ) -> Result<Option<usize>> {
-        match encoding {
-            Encoding::Plain => Ok(out.get_mut(..bytes.len()).map(|front| {
+    ) -> Result<usize, Undone> {
+        let len = match encoding {
+            Encoding::Plain => out.get_mut(..bytes.len()).map(|front| {
                 front.copy_from_slice(bytes);
                 bytes.len()
-            })),
-            Encoding::Lz4 => Ok(lz4_flex::block::decompress_into(bytes, out).ok()),
-            Encoding::Zstd => self.unzstd(bytes, out),
-            Encoding::Zlib => Ok(self.unzlib(bytes, out)),
-        }
+            }),
+            Encoding::Lz4 => lz4_flex::block::decompress_into(bytes, out).ok(),
+            Encoding::Zstd => return self.unzstd(bytes, find, out),
+            Encoding::Zlib => self.unzlib(bytes, out),
+        };
+        len.ok_or(Undone::Damaged)
     }
 
     #[cfg(feature = "zstd")]
@@ -90,11 +127,29 @@ impl Coders {
     }
 
     #[cfg(feature = "zstd")]
-    fn unzstd(&mut self, bytes: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
+    fn zstd_with(&mut self, primed: &Primed, packed: &[u8], out: &mut [u8]) -> Option<usize> {
+        if self.with_dictionary.is_none() {
+            self.with_dictionary = zstd::zstd_safe::CCtx::try_create();
+        }
+        self.with_dictionary.as_mut()?.compress_using_cdict(out, packed, &primed.encoder).ok()
+    }
+
+    #[cfg(feature = "zstd")]
+    fn unzstd(&mut self, bytes: &[u8], find: Find<'_>, out: &mut [u8]) -> Result<usize, Undone> {
+        if let Some(id) = dictionary_of(Encoding::Zstd, bytes) {
+            let dictionary = find(id).filter(|found| found.id() == id).ok_or(Undone::NoDictionary(id))?;
+            let decoder = dictionary.decoder().ok_or(Undone::NoDictionary(id))?;
+            if self.from_dictionary.is_none() {
+                self.from_dictionary = zstd::zstd_safe::DCtx::try_create();
+            }
+            let context = self.from_dictionary.as_mut().ok_or(Undone::Damaged)?;
+            return context.decompress_using_ddict(out, bytes, decoder).map_err(|_| Undone::Damaged);
+        }
         if self.unzstd.is_none() {
             self.unzstd = zstd::bulk::Decompressor::new().ok();
         }
-        Ok(self.unzstd.as_mut().and_then(|unzstd| unzstd.decompress_to_buffer(bytes, out).ok()))
+        let len = self.unzstd.as_mut().and_then(|unzstd| unzstd.decompress_to_buffer(bytes, out).ok());
+        len.ok_or(Undone::Damaged)
     }
 
     #[cfg(not(feature = "zstd"))]
@@ -103,8 +158,13 @@ impl Coders {
     }
 
     #[cfg(not(feature = "zstd"))]
-    fn unzstd(&mut self, _bytes: &[u8], _out: &mut [u8]) -> Result<Option<usize>> {
-        Err(super::no_zstd())
+    fn zstd_with(&mut self, _primed: &Primed, _packed: &[u8], _out: &mut [u8]) -> Option<usize> {
+        None
+    }
+
+    #[cfg(not(feature = "zstd"))]
+    fn unzstd(&mut self, _bytes: &[u8], _find: Find<'_>, _out: &mut [u8]) -> Result<usize, Undone> {
+        Err(Undone::NotBuilt)
     }
 
     fn zlib(&mut self, level: u8, packed: &[u8], out: &mut [u8]) -> Option<usize> {
@@ -123,4 +183,16 @@ impl Coders {
         let status = unzlib.decompress(bytes, out, FlushDecompress::Finish).ok()?;
         (status == Status::StreamEnd).then(|| usize::try_from(unzlib.total_out()).ok()).flatten()
     }
+}
+
+/// The dictionary that a content with this encoding names. A frame of Zstandard has the number in its header.
+#[cfg(feature = "zstd")]
+pub(in crate::store) fn dictionary_of(encoding: Encoding, bytes: &[u8]) -> Option<DictionaryId> {
+    let frame = Some(bytes).filter(|_| encoding == Encoding::Zstd)?;
+    zstd::zstd_safe::get_dict_id_from_frame(frame).map(|id| DictionaryId(id.get()))
+}
+
+#[cfg(not(feature = "zstd"))]
+pub(in crate::store) fn dictionary_of(_encoding: Encoding, _bytes: &[u8]) -> Option<DictionaryId> {
+    None
 }

@@ -1,10 +1,14 @@
 //! Compression of pages on their way to the file. [`Compression`] and [`PagePolicy`] are options of a table. An [`Encoding`]
 //! names the method with which a page was written. `pages` compresses after the policies of tables, `places` has the lengths of
 //! places, `coders` compresses and decompresses, `attempts` decides which pages are worth it, `totals` counts, and `trial`
-//! compresses only to measure. Where the bytes are in the file must not be in this folder.
+//! compresses only to measure. A [`Dictionary`] is what Zstandard knows of the pages of a table beforehand: `dictionaries` has
+//! those of a database, and `dictionary_pages` reads them. Where the bytes are in the file must not be in this folder.
 
 mod attempts;
 mod coders;
+mod dictionaries;
+mod dictionary;
+mod dictionary_pages;
 mod pages;
 mod places;
 mod policy;
@@ -13,7 +17,12 @@ mod tests;
 mod totals;
 mod trial;
 
-pub(in crate::store) use coders::Coders;
+pub(in crate::store) use coders::{Coders, Find, Undone, dictionary_of};
+pub(in crate::store) use dictionaries::Dictionaries;
+pub(in crate::store) use dictionary::{DICTIONARY_BYTES, decode_dictionaries, encode_dictionaries};
+pub use dictionary::{DICTIONARY_COPIES, DictionaryId, DictionaryPlace, MOST_DICTIONARIES};
+pub(crate) use dictionary::{Dictionary, Primed, sealed_dictionary, train};
+pub(in crate::store) use dictionary_pages::{FoundParts, load as load_dictionaries};
 pub use pages::PageCompression;
 pub(in crate::store) use pages::{Job, Policies};
 pub use places::Places;

@@ -3,12 +3,16 @@
 
 use super::attempts::Attempts;
 use super::totals::CompressionCounters;
-use super::{Coders, Compression, CompressionTotals, Encoding, Places};
+use super::{
+    Coders, Compression, CompressionTotals, Dictionaries, Dictionary, DictionaryId, DictionaryPlace, Encoding, Places,
+    Primed,
+};
 use crate::base::{PageId, TableId};
 use crate::page::Page;
 use crate::store::{Overflow, PagePolicy};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -29,6 +33,9 @@ pub struct PageCompression {
     /// Leaves that missed the targets of their tables and are to be split.
     to_be_split: Mutex<BTreeSet<PageId>>,
     attempts: Attempts,
+    dictionaries: Dictionaries,
+    /// Read by a thread from when it compresses the pages of a batch until they are written.
+    batches: RwLock<()>,
     counters: CompressionCounters,
     /// The most threads that compress pages of one batch.
     threads: AtomicUsize,
@@ -68,9 +75,11 @@ impl<'a> Job<'a> {
 
 impl PageCompression {
     /// For a store with these places.
-    pub(in crate::store) fn new(places: Places, policies: Policies) -> PageCompression {
+    pub(in crate::store) fn new(places: Places, policies: Policies, dictionaries: Dictionaries) -> PageCompression {
         PageCompression {
             places,
+            dictionaries,
+            batches: RwLock::default(),
             policies: RwLock::new(policies),
             to_be_split: Mutex::default(),
             attempts: Attempts::default(),
@@ -194,7 +203,8 @@ impl PageCompression {
         let is_tried = || policy.overflow == Overflow::Split || self.attempts.is_worthwhile(table);
         let encoding = places.most_compressed(policy, packed.len()).filter(|_| is_tried()).and_then(|most| {
             let started = Instant::now();
-            let encoding = coders.compress(policy.compression, packed, most, out);
+            let primed = self.primed(table, policy);
+            let encoding = coders.compress(policy.compression, primed.as_deref(), packed, most, out);
             self.attempts.note(table, encoding.is_some());
             self.counters.note_compressed(encoding.is_some(), started);
             encoding
@@ -205,6 +215,69 @@ impl PageCompression {
             place: places.place_len(policy, len),
             is_to_be_split: encoding.is_none() && places.is_to_be_split(policy, packed),
         }
+    }
+
+    /// The dictionary with which pages of a table with this policy are compressed.
+    pub(crate) fn primed(&self, table: TableId, policy: PagePolicy) -> Option<Arc<Primed>> {
+        match policy {
+            PagePolicy { compression: Compression::Zstd(level), dictionary: true, .. } => {
+                self.dictionaries.for_table(table, level)
+            }
+            _ => None,
+        }
+    }
+
+    /// The dictionary with which pages of a table are compressed if its policy allows one.
+    pub(crate) fn active_dictionary(&self, table: TableId) -> Option<DictionaryId> {
+        self.dictionaries.active_of(table).map(|dictionary| dictionary.id())
+    }
+
+    /// The dictionaries of the database.
+    pub(in crate::store) fn dictionaries(&self) -> &Dictionaries {
+        &self.dictionaries
+    }
+
+    /// A thread holds this from when it compresses the pages of a batch until they are written.
+    pub(in crate::store) fn begin_batch(&self) -> RwLockReadGuard<'_, ()> {
+        self.batches.read()
+    }
+
+    /// Finds the dictionary that a frame names.
+    pub(in crate::store) fn find(&self) -> impl Fn(DictionaryId) -> Option<Arc<Dictionary>> + '_ {
+        |id| self.dictionaries.get(id)
+    }
+
+    /// The places of the dictionaries that the store's own bytes name.
+    pub(crate) fn dictionary_places(&self) -> Vec<DictionaryPlace> {
+        self.dictionaries.places()
+    }
+
+    /// Adds a dictionary whose pages are durable. The next checkpoint notes it. No image names it before
+    /// [`PageCompression::activate`].
+    pub(crate) fn add_dictionary(&self, place: DictionaryPlace, dictionary: Dictionary) {
+        self.dictionaries.add_new(place, Arc::new(dictionary));
+    }
+
+    /// From now on pages of its table are compressed with the dictionary. Both superblocks must name it.
+    pub(crate) fn activate(&self, id: DictionaryId, table: TableId) {
+        self.dictionaries.activate(id);
+        self.attempts.forget(table);
+    }
+
+    /// From now on no page is compressed with these dictionaries. Returns when no page is being written that was.
+    pub(crate) fn retire(&self, ids: &[DictionaryId]) {
+        ids.iter().for_each(|id| self.dictionaries.retire(*id));
+        drop(self.batches.write());
+    }
+
+    /// No image names the dictionary: the next checkpoint does not note it any more.
+    pub(crate) fn leave_out(&self, id: DictionaryId) {
+        self.dictionaries.leave_out(id);
+    }
+
+    /// Forgets a dictionary whose pages are free.
+    pub(crate) fn forget_dictionary(&self, id: DictionaryId) {
+        self.dictionaries.remove(id);
     }
 
     /// Counts a page that was decompressed.

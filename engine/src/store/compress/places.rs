@@ -42,7 +42,7 @@ impl Places {
     }
 
     /// Bytes of the place for a content of `len` bytes.
-    pub(in crate::store) fn place_len(&self, policy: PagePolicy, len: usize) -> usize {
+    pub(crate) fn place_len(&self, policy: PagePolicy, len: usize) -> usize {
         match policy {
             PagePolicy { compression: Compression::None, .. } if self.fixed => self.whole,
             PagePolicy { target: Target::Fit, .. } => self.shortest(len),
@@ -78,7 +78,8 @@ mod tests {
     #[test]
     fn places_of_a_slot_are_whole_blocks_and_never_longer_than_the_slot() {
         let places = Places { unit: 4096, header: 32, whole: 16384, fixed: true };
-        let policy = |compression, target| PagePolicy { compression, target, overflow: Overflow::Split };
+        let policy =
+            |compression, target| PagePolicy { compression, target, overflow: Overflow::Split, dictionary: false };
         let (fit, none) = (policy(Compression::Lz4, Target::Fit), policy(Compression::None, Target::Fit));
         let lens = [1, 4064, 4065, 12256, 12257, 16368].map(|len| places.place_len(fit, len));
         assert_eq!(lens, [4096, 4096, 8192, 12288, 16384, 16384]);

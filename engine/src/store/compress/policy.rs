@@ -158,7 +158,13 @@ pub struct PagePolicy {
     pub target: Target,
     /// What happens to pages that miss the target.
     pub overflow: Overflow,
+    /// Whether they may be compressed with a dictionary.
+    pub dictionary: bool,
 }
+
+/// Bits of the last byte of a policy.
+const SPLIT: u8 = 1;
+const DICTIONARY: u8 = 2;
 
 impl PagePolicy {
     /// Bytes of a policy in the catalog.
@@ -167,25 +173,34 @@ impl PagePolicy {
     /// An error if it is none for pages of this size, or if this build has no such compression.
     pub(crate) fn check(self, page_size: usize) -> Result<()> {
         self.compression.check()?;
-        self.target.check(page_size)
+        self.target.check(page_size)?;
+        match (self.dictionary, self.compression) {
+            (false, _) | (true, Compression::Zstd(_)) => Ok(()),
+            (true, compression) => Err(Error::Option {
+                option: "dictionary",
+                value: "true".into(),
+                expected: format!("false with the compression {compression}: only zstd has dictionaries"),
+            }),
+        }
     }
 
-    /// Its bytes in the catalog: method, level, target, overflow.
+    /// Its bytes in the catalog: method, level, target, and bits for overflow and dictionary.
     pub(crate) fn to_bytes(self) -> [u8; PagePolicy::BYTES] {
         let [method, level] = self.compression.to_bytes();
-        [method, level, self.target.to_byte(), u8::from(self.overflow == Overflow::Split)]
+        let split = if self.overflow == Overflow::Split { SPLIT } else { 0 };
+        let dictionary = if self.dictionary { DICTIONARY } else { 0 };
+        [method, level, self.target.to_byte(), split | dictionary]
     }
 
     /// Decodes a policy from its bytes in the catalog. Returns `None` if they are not valid.
     pub(crate) fn of_bytes(bytes: [u8; PagePolicy::BYTES]) -> Option<PagePolicy> {
-        let [method, level, target, overflow] = bytes;
-        let overflow = match overflow {
-            0 => Overflow::Spill,
-            1 => Overflow::Split,
-            _ => return None,
-        };
+        let [method, level, target, bits] = bytes;
+        if bits & !(SPLIT | DICTIONARY) != 0 {
+            return None;
+        }
+        let overflow = if bits & SPLIT == 0 { Overflow::Spill } else { Overflow::Split };
         let (compression, target) = (Compression::of_bytes([method, level])?, Target::of_byte(target)?);
-        Some(PagePolicy { compression, target, overflow })
+        Some(PagePolicy { compression, target, overflow, dictionary: bits & DICTIONARY != 0 })
     }
 }
 
@@ -216,14 +231,16 @@ mod tests {
         for compression in [Compression::None, Compression::Lz4, Compression::Zstd(22), Compression::Zlib(1)] {
             for target in [Target::Fit, Target::Bytes(1024), Target::Bytes(32768)] {
                 for overflow in [Overflow::Spill, Overflow::Split] {
-                    let policy = PagePolicy { compression, target, overflow };
-                    assert_eq!(PagePolicy::of_bytes(policy.to_bytes()), Some(policy));
+                    for dictionary in [false, true] {
+                        let policy = PagePolicy { compression, target, overflow, dictionary };
+                        assert_eq!(PagePolicy::of_bytes(policy.to_bytes()), Some(policy));
+                    }
                     assert_eq!(overflow.to_string().parse::<Overflow>().unwrap(), overflow);
                 }
                 assert_eq!(target.to_string().parse::<Target>().unwrap(), target);
             }
         }
-        for wrong in [[0, 0, 9, 0], [0, 0, 16, 0], [0, 0, 255, 0], [0, 1, 0, 0], [4, 0, 0, 0], [0, 0, 0, 2]] {
+        for wrong in [[0, 0, 9, 0], [0, 0, 16, 0], [0, 0, 255, 0], [0, 1, 0, 0], [4, 0, 0, 0], [0, 0, 0, 4]] {
             assert_eq!(PagePolicy::of_bytes(wrong), None, "{wrong:?}");
         }
     }

@@ -1,6 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 use std::collections::HashSet;
+#[cfg(feature = "zstd")]
+use std::sync::Arc;
 
 const ALL: [Compression; 6] = [
     Compression::Lz4,
@@ -34,15 +36,15 @@ proptest! {
         let mut coders = Coders::default();
         let mut out = Vec::new();
         for compression in ALL {
-            let Some(encoding) = coders.compress(compression, &bytes, most, &mut out) else { continue };
+            let Some(encoding) = coders.compress(compression, None, &bytes, most, &mut out) else { continue };
             prop_assert!(out.len() <= most && encoding == compression.encoding());
             let mut again = vec![1; bytes.len()];
-            prop_assert_eq!(coders.decompress(encoding, &out, &mut again).unwrap(), Some(bytes.len()));
+            prop_assert_eq!(coders.decompress(encoding, &out, &|_| None, &mut again), Ok(bytes.len()));
             prop_assert_eq!(&again, &bytes);
             // Too little room.
             if !bytes.is_empty() {
-                let len = coders.decompress(encoding, &out, &mut again[1..]).unwrap();
-                prop_assert!(len.is_none());
+                let len = coders.decompress(encoding, &out, &|_| None, &mut again[1..]);
+                prop_assert_eq!(len, Err(Undone::Damaged));
             }
         }
     }
@@ -55,13 +57,13 @@ proptest! {
         let mut page = vec![7; 5000];
         fastrand::Rng::with_seed(seed).fill(&mut page[..2000]);
         for compression in ALL {
-            let encoding = coders.compress(compression, &page, 5000, &mut compressed).unwrap();
+            let encoding = coders.compress(compression, None, &page, 5000, &mut compressed).unwrap();
             let cut = cut % compressed.len();
-            let len = coders.decompress(encoding, &compressed[..cut], &mut out).unwrap();
-            prop_assert!(len.is_none_or(|len| len < page.len()), "{} {}", compression, cut);
-            let encoding = coders.compress(compression, &vec![0; 1 << 20], 1 << 20, &mut compressed).unwrap();
+            let len = coders.decompress(encoding, &compressed[..cut], &|_| None, &mut out);
+            prop_assert!(len.is_ok_and(|len| len < page.len()) || len == Err(Undone::Damaged), "{} {}", compression, cut);
+            let encoding = coders.compress(compression, None, &vec![0; 1 << 20], 1 << 20, &mut compressed).unwrap();
             prop_assert!(compressed.len() < 8192);
-            prop_assert!(coders.decompress(encoding, &compressed, &mut out).unwrap().is_none());
+            prop_assert_eq!(coders.decompress(encoding, &compressed, &|_| None, &mut out), Err(Undone::Damaged));
         }
     }
 
@@ -71,13 +73,14 @@ proptest! {
         let (mut out, mut compressed) = (vec![0; 8192], Vec::new());
         for compression in ALL {
             let encoding = compression.encoding();
-            prop_assert!(coders.decompress(encoding, &bytes, &mut out).unwrap().is_none_or(|len| len <= out.len()));
+            let len = coders.decompress(encoding, &bytes, &|_| None, &mut out);
+            prop_assert!(len.is_err() || len.is_ok_and(|len| len <= out.len()));
             // Bytes of this coder with a flipped bit.
             let repeated = bytes.repeat(9);
-            if coders.compress(compression, &repeated, 8192, &mut compressed).is_some() && !compressed.is_empty() {
+            if coders.compress(compression, None, &repeated, 8192, &mut compressed).is_some() && !compressed.is_empty() {
                 let at = usize::from(flip) % compressed.len();
                 compressed[at] ^= 1 << (flip % 8);
-                let _ = coders.decompress(encoding, &compressed, &mut out).unwrap();
+                let _ = coders.decompress(encoding, &compressed, &|_| None, &mut out);
             }
         }
     }
@@ -86,7 +89,7 @@ proptest! {
 #[test]
 fn every_page_is_prepared_once_whatever_the_number_of_threads() {
     let places = Places { unit: 128, header: 16, whole: 8192, fixed: false };
-    let compression = PageCompression::new(places, Policies::new());
+    let compression = PageCompression::new(places, Policies::new(), Dictionaries::default());
     for threads in [0, 1, 2, 3, 7] {
         compression.set_threads(threads);
         for count in (0..40).chain([100, 1000]) {
@@ -101,4 +104,84 @@ fn every_page_is_prepared_once_whatever_the_number_of_threads() {
             assert!(workers.into_inner().len() <= most, "{count} with {threads} threads");
         }
     }
+}
+
+/// Pages that have much in common, and a dictionary that was trained on some of them.
+#[cfg(feature = "zstd")]
+fn primed(id: u32) -> (Vec<Vec<u8>>, Arc<Primed>) {
+    let words = ["oak", "elm", "yew", "ash", "beech", "{\"height\":", "\"leaves\": \"lobed\"", "}, "];
+    let mut rng = fastrand::Rng::with_seed(3);
+    let mut page = || -> Vec<u8> { (0..300).flat_map(|_| words[rng.usize(..words.len())].bytes()).collect() };
+    let pages: Vec<Vec<u8>> = (0..200).map(|_| page()).collect();
+    let lengths: Vec<usize> = pages.iter().map(Vec::len).collect();
+    let trained = train(&pages.concat(), &lengths, 4096).unwrap();
+    let dictionary = Dictionary::open(&sealed_dictionary(DictionaryId(id), &trained)).unwrap();
+    (pages, Arc::new(Primed::new(Arc::new(dictionary), 3).unwrap()))
+}
+
+#[cfg(feature = "zstd")]
+#[test]
+fn a_frame_names_its_dictionary_and_needs_it() {
+    let mut coders = Coders::default();
+    for id in [1, 300, 70_000, u32::MAX] {
+        let (pages, primed) = primed(id);
+        let (mut with, mut without, mut again) = (Vec::new(), Vec::new(), vec![0; 8192]);
+        let page = &pages[0];
+        let encoding = coders.compress(Compression::Zstd(3), Some(&primed), page, 8192, &mut with).unwrap();
+        coders.compress(Compression::Zstd(3), None, page, 8192, &mut without).unwrap();
+        assert!(with.len() < without.len(), "{} and {}", with.len(), without.len());
+        assert_eq!((dictionary_of(encoding, &with), dictionary_of(encoding, &without)), (Some(DictionaryId(id)), None));
+        let own = |_| Some(primed.dictionary.clone());
+        assert_eq!(coders.decompress(encoding, &with, &own, &mut again), Ok(page.len()));
+        assert_eq!(again[..page.len()], page[..]);
+        assert_eq!(coders.decompress(encoding, &without, &own, &mut again), Ok(page.len()));
+        let missing = coders.decompress(encoding, &with, &|_| None, &mut again);
+        assert_eq!(missing, Err(Undone::NoDictionary(DictionaryId(id))));
+        let message = missing.unwrap_err().of_page(crate::base::PageId(9)).to_string();
+        assert!(
+            message.contains(&format!("page 9 is corrupt: its image needs dictionary {id}, which is")),
+            "{message}"
+        );
+        let (_, other) = self::primed(5);
+        let wrong = coders.decompress(encoding, &with, &|_| Some(other.dictionary.clone()), &mut again);
+        assert_eq!(wrong, Err(Undone::NoDictionary(DictionaryId(id))), "another dictionary");
+        for at in 0..with.len() {
+            let mut damaged = with.clone();
+            damaged[at] ^= 1 << (at % 8);
+            let _ = coders.decompress(encoding, &damaged, &own, &mut again);
+            let len = coders.decompress(encoding, &with[..at], &own, &mut again);
+            assert!(len.is_err() || at == 0 && len == Ok(0), "cut to {at} bytes");
+        }
+    }
+}
+
+#[cfg(feature = "zstd")]
+#[test]
+fn a_dictionary_is_used_from_when_it_is_active_until_it_is_retired() {
+    let places = Places { unit: 128, header: 16, whole: 8192, fixed: false };
+    let compression = PageCompression::new(places, Policies::new(), Dictionaries::default());
+    let policy = PagePolicy { compression: Compression::Zstd(3), dictionary: true, ..PagePolicy::default() };
+    let table = crate::base::TableId(7);
+    let place = |id| DictionaryPlace { id: DictionaryId(id), table, firsts: [crate::base::PageId(id); 2] };
+    let used = || compression.primed(table, policy).map(|primed| primed.dictionary.id().0);
+    for id in [10, 11] {
+        let (_, primed) = primed(id);
+        let before = used();
+        compression.dictionaries().add_new(place(id), primed.dictionary.clone());
+        assert_eq!(used(), before);
+        assert!(compression.dictionary_places().contains(&place(id)));
+        compression.activate(DictionaryId(id), table);
+        assert_eq!(used(), Some(id));
+        assert_eq!(compression.primed(table, PagePolicy { dictionary: false, ..policy }).map(|_| ()), None);
+        assert_eq!(compression.primed(crate::base::TableId(8), policy).map(|_| ()), None);
+    }
+    compression.retire(&[DictionaryId(11)]);
+    compression.activate(DictionaryId(11), table);
+    assert_eq!(used(), Some(10), "retired for good");
+    assert_eq!(compression.dictionary_places(), [place(10), place(11)], "images may still name it");
+    compression.leave_out(DictionaryId(11));
+    assert_eq!(compression.dictionary_places(), [place(10)]);
+    assert!(compression.find()(DictionaryId(11)).is_some());
+    compression.forget_dictionary(DictionaryId(11));
+    assert!(compression.find()(DictionaryId(11)).is_none());
 }

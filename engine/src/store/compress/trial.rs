@@ -1,6 +1,6 @@
 //! Compresses pages only to measure it: the bytes that they would take in the file, and the time. Nothing is written here.
 
-use super::{Coders, Compression, PagePolicy, Places};
+use super::{Coders, Compression, DictionaryId, PagePolicy, Places, Primed};
 use std::time::{Duration, Instant};
 
 /// The coders and buffers of a series of trials.
@@ -35,9 +35,14 @@ impl TrialResult {
 impl Trial {
     /// Compresses a packed page.
     pub fn run(&mut self, compression: Compression, packed: &[u8]) -> TrialResult {
+        self.run_with(compression, None, packed)
+    }
+
+    /// Compresses a packed page, with a dictionary if there is one.
+    pub(crate) fn run_with(&mut self, compression: Compression, primed: Option<&Primed>, packed: &[u8]) -> TrialResult {
         let begun = Instant::now();
         let most = packed.len().saturating_sub(1);
-        let encoding = self.coders.compress(compression, packed, most, &mut self.compressed);
+        let encoding = self.coders.compress(compression, primed, packed, most, &mut self.compressed);
         let result = TrialResult {
             packed: packed.len(),
             compressed: encoding.map(|_| self.compressed.len()),
@@ -47,8 +52,9 @@ impl Trial {
         let Some(encoding) = encoding else { return result };
         self.again.resize(packed.len(), 0);
         let begun = Instant::now();
-        let len = self.coders.decompress(encoding, &self.compressed, &mut self.again);
-        debug_assert!(len.is_ok_and(|len| len == Some(packed.len())));
+        let find = |_: DictionaryId| primed.map(|primed| primed.dictionary.clone());
+        let len = self.coders.decompress(encoding, &self.compressed, &find, &mut self.again);
+        debug_assert_eq!(len, Ok(packed.len()));
         TrialResult { read_time: begun.elapsed(), ..result }
     }
 }

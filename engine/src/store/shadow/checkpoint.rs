@@ -83,8 +83,8 @@ impl ShadowStore {
         drop(alone);
         check_failed_writes(&self.state.lock())?;
         let count = self.state.lock().pages.count();
-        let policies = self.compression.policies();
-        let own = Own { generation, count, policies, ..Own::decode(change.own())? };
+        let (policies, dictionaries) = (self.compression.policies(), self.compression.dictionary_places());
+        let own = Own { generation, count, dictionaries, policies, ..Own::decode(change.own())? };
         change.write(meta, own.encode())?;
         {
             let mut state = self.state.lock();

@@ -35,7 +35,7 @@ pub(super) use rescue::find_geometry;
 pub(super) use slot::Geometry;
 
 use super::changed::ChangedParts;
-use super::compress::{Coders, PageCompression, Places, Policies};
+use super::compress::{Coders, Dictionaries, DictionaryId, PageCompression, Places, Policies};
 use super::file::DatabaseFile;
 use super::options::DeltaBlocks;
 use super::seam::{FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
@@ -175,7 +175,9 @@ impl ShadowStore {
         // A long file with few blocks must not cost memory.
         let room = geometry.pages(file.disk().size()?).min(file.meta().high_water.saturating_add(ID_SLACK));
         let pages = own.map.map_or(room, |map| room.min(map.pages));
-        ShadowStore::with_geometry(file, geometry, pages)
+        let store = ShadowStore::with_geometry(file, geometry, pages)?;
+        store.load_dictionaries(&own.dictionaries);
+        Ok(store)
     }
 
     /// The store of a file that has room for so many pages.
@@ -208,7 +210,11 @@ impl ShadowStore {
             room: Mutex::new(Room::new(len)),
             buffers: Mutex::default(),
             presses: Mutex::default(),
-            compression: PageCompression::new(places(&geometry), own.policies.into_iter().collect::<Policies>()),
+            compression: PageCompression::new(
+                places(&geometry),
+                own.policies.into_iter().collect::<Policies>(),
+                Dictionaries::default(),
+            ),
             written: AtomicU64::new(0),
             chosen_delta: own.delta,
             delta,
@@ -255,6 +261,10 @@ impl PageStore for ShadowStore {
     /// A slot of one block is never shorter.
     fn compression(&self) -> Option<&PageCompression> {
         (self.geometry.blocks() > 1).then_some(&self.compression)
+    }
+
+    fn dictionary_of(&self, id: PageId) -> Result<Option<DictionaryId>> {
+        ShadowStore::dictionary_of(self, id)
     }
 
     fn read(&self, id: PageId, page: &mut [u8]) -> Result<Option<ChangedParts>> {

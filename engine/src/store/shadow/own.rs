@@ -8,28 +8,41 @@
 //! | 6..8 | bytes of a segment |
 //! | 8..16 | pages that have an image |
 //! | 16..18 | threshold |
-//! | 18..20 | zero |
+//! | 18..20 | d: dictionaries |
 //! | 20..24 | pages in the map; 0: there is no map |
 //! | 24..28 | generation of the close that wrote the map |
 //! | 28..412 | [`Cuts`], each `generation u32 | end u64` |
 //! | 412..420 | blocks of slots that short images do not need: an estimate |
-//! | 420.. | policies of tables, each the table id, a u32, and 4 bytes; no more than have room |
+//! | 420.. | places of the dictionaries, 16 bytes each |
+//! | 420 + 16 d.. | policies of tables, each the table id, a u32, and 4 bytes; no more than have room |
 
 use super::cuts::{CUTS, Cuts};
 use super::map::MapPlace;
 use super::states::PageCount;
-use crate::base::bytes::{get_u8, get_u16, get_u32, get_u64};
+use crate::base::bytes::{get_u8, get_u16, get_u32, get_u64, u16_of};
 use crate::base::{Error, Result, TableId};
 use crate::io::Disk;
-use crate::store::compress::{POLICY_BYTES, decode_policies, encode_policies};
+use crate::store::compress::{
+    DICTIONARY_BYTES, POLICY_BYTES, decode_dictionaries, decode_policies, encode_dictionaries, encode_policies,
+};
 use crate::store::superblock::MAX_OWN;
-use crate::store::{DeltaBlocks, PagePolicy};
+use crate::store::{DeltaBlocks, DictionaryPlace, MOST_DICTIONARIES, PagePolicy};
 
 const CUTS_AT: usize = 28;
 const SPARED: usize = CUTS_AT + CUTS;
-const POLICIES: usize = SPARED + 8;
+const DICTIONARIES: usize = SPARED + 8;
+
+/// Where the policies begin behind so many dictionaries.
+fn policies_at(dictionaries: usize) -> usize {
+    DICTIONARIES + dictionaries * DICTIONARY_BYTES
+}
+
 /// The most policies that have room. A recovery does not compress the pages of other tables before it can read the catalog.
-const MOST_POLICIES: usize = (MAX_OWN - POLICIES) / POLICY_BYTES;
+fn most_policies(dictionaries: usize) -> usize {
+    MAX_OWN.saturating_sub(policies_at(dictionaries)) / POLICY_BYTES
+}
+
+const _: () = assert!(DICTIONARIES + MOST_DICTIONARIES * DICTIONARY_BYTES < MAX_OWN);
 
 /// The bytes in the superblock.
 #[derive(Clone, Debug)]
@@ -45,6 +58,7 @@ pub(super) struct Own {
     /// Where the map is. It is valid if the superblock says that the database is closed.
     pub(super) map: Option<MapPlace>,
     pub(super) cuts: Cuts,
+    pub(super) dictionaries: Vec<DictionaryPlace>,
     pub(super) policies: Vec<(TableId, PagePolicy)>,
 }
 
@@ -53,7 +67,8 @@ pub(in crate::store) fn own_of_new(delta: DeltaBlocks, disk: &dyn Disk) -> Vec<u
     // A block must not be overwritten before the next cumulative delta is synced, unless writes of blocks are atomic.
     let deltas = if delta.blocks == 1 && !disk.writes_blocks_whole() { 2 } else { delta.blocks };
     let count = PageCount::default();
-    Own { generation: 0, count, deltas, delta, map: None, cuts: Cuts::NONE, policies: Vec::new() }.encode()
+    let (dictionaries, policies) = (Vec::new(), Vec::new());
+    Own { generation: 0, count, deltas, delta, map: None, cuts: Cuts::NONE, dictionaries, policies }.encode()
 }
 
 impl Own {
@@ -61,13 +76,20 @@ impl Own {
         let delta = DeltaBlocks { threshold: get_u16(bytes, 16), segment: get_u16(bytes, 6), blocks: get_u8(bytes, 5) };
         let cuts = Cuts::decode(bytes.get(CUTS_AT..).unwrap_or_default());
         let corrupt = |why| Error::CorruptMeta { what: "the superblock", why };
-        let policies = decode_policies(bytes.get(POLICIES..).unwrap_or_default()).map_err(corrupt)?;
+        let named = usize::from(get_u16(bytes, 18));
+        let end = policies_at(named);
+        if named > MOST_DICTIONARIES || named > 0 && bytes.len() < end {
+            return Err(corrupt(format!("it names {named} dictionaries")));
+        }
+        let dictionaries = decode_dictionaries(bytes.get(DICTIONARIES..end).unwrap_or_default());
+        let policies = decode_policies(bytes.get(end..).unwrap_or_default()).map_err(corrupt)?;
         let count = PageCount { pages: get_u64(bytes, 8), spared: get_u64(bytes, SPARED) };
         let map = match get_u32(bytes, 20) {
             0 => None,
             pages => Some(MapPlace { pages, generation: get_u32(bytes, 24) }),
         };
-        let own = Own { generation: get_u32(bytes, 0), count, deltas: get_u8(bytes, 4), delta, map, cuts, policies };
+        let (generation, deltas) = (get_u32(bytes, 0), get_u8(bytes, 4));
+        let own = Own { generation, count, deltas, delta, map, cuts, dictionaries, policies };
         let is_right = delta.check().is_ok() && (delta.blocks..=DeltaBlocks::MOST).contains(&own.deltas);
         if is_right {
             return Ok(own);
@@ -76,19 +98,20 @@ impl Own {
     }
 
     pub(super) fn encode(self) -> Vec<u8> {
-        let Own { generation, count, deltas, delta, map, cuts, policies } = self;
+        let Own { generation, count, deltas, delta, map, cuts, dictionaries, policies } = self;
         let mut bytes = generation.to_le_bytes().to_vec();
         bytes.extend([deltas, delta.blocks]);
         bytes.extend(delta.segment.to_le_bytes());
         bytes.extend(count.pages.to_le_bytes());
         bytes.extend(delta.threshold.to_le_bytes());
-        bytes.resize(20, 0);
+        bytes.extend(u16_of(dictionaries.len()).to_le_bytes());
         let MapPlace { pages, generation } = map.unwrap_or(MapPlace { pages: 0, generation: 0 });
         bytes.extend(pages.to_le_bytes());
         bytes.extend(generation.to_le_bytes());
         bytes.extend(cuts.encode());
         bytes.extend(count.spared.to_le_bytes());
-        bytes.extend(encode_policies(policies.get(..MOST_POLICIES).unwrap_or(&policies)));
+        bytes.extend(encode_dictionaries(&dictionaries));
+        bytes.extend(encode_policies(policies.get(..most_policies(dictionaries.len())).unwrap_or(&policies)));
         bytes
     }
 
@@ -102,5 +125,55 @@ impl Own {
             return DeltaBlocks::OFF;
         }
         self.delta
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::PageId;
+    use crate::io::{MemoryVolume, OpenMode, Volume};
+    use crate::store::DictionaryId;
+
+    fn own(dictionaries: u32, policies: u32) -> Own {
+        let of_new = Own::decode(&own_of_new(
+            DeltaBlocks::default(),
+            &*MemoryVolume::new().open("f", OpenMode::CreateNew).unwrap(),
+        ))
+        .unwrap();
+        let place = |id: u32| DictionaryPlace {
+            id: DictionaryId(id),
+            table: TableId(id + 1),
+            firsts: [PageId(id + 2), PageId(id + 3)],
+        };
+        let policy = |id: u32| (TableId(id), PagePolicy { dictionary: true, ..PagePolicy::default() });
+        Own {
+            dictionaries: (0..dictionaries).map(place).collect(),
+            policies: (0..policies).map(policy).collect(),
+            ..of_new
+        }
+    }
+
+    #[test]
+    fn dictionaries_and_policies_come_back_and_dictionaries_always_have_room() {
+        for (dictionaries, policies) in [(0, 0), (0, 3), (1, 0), (2, 5), (64, 1000)] {
+            let own = own(dictionaries, policies);
+            let bytes = own.clone().encode();
+            assert!(bytes.len() <= MAX_OWN);
+            let again = Own::decode(&bytes).unwrap();
+            assert_eq!(again.dictionaries, own.dictionaries);
+            let kept = most_policies(own.dictionaries.len()).min(own.policies.len());
+            assert_eq!(again.policies, own.policies[..kept]);
+        }
+    }
+
+    #[test]
+    fn more_dictionaries_than_there_are_bytes_for_is_damage() {
+        let bytes = own(2, 1).encode();
+        for count in [3, 4, 65, u16::MAX] {
+            let mut wrong = bytes.clone();
+            wrong[18..20].copy_from_slice(&count.to_le_bytes());
+            assert!(matches!(Own::decode(&wrong), Err(Error::CorruptMeta { .. })), "{count}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, WriteKind};
 use crate::page::{Page, unpack};
 use crate::store::ChangedParts;
-use crate::store::compress::Encoding;
+use crate::store::compress::{DictionaryId, DictionaryPlace, Encoding, Undone, dictionary_of, load_dictionaries};
 use crate::store::name;
 use std::ops::Range;
 use std::time::Instant;
@@ -95,11 +95,11 @@ impl ShadowStore {
             } else {
                 let started = Instant::now();
                 press.packed.resize(page.len(), 0);
-                let len = press.coders.decompress(encoding, content, &mut press.packed)?;
+                let len = press.coders.decompress(encoding, content, &self.compression.find(), &mut press.packed);
                 self.compression.note_decompressed(started);
-                len.and_then(|len| press.packed.get(..len))
+                press.packed.get(..len.map_err(|undone| undone.of_page(id))?)
             };
-            let packed = packed.ok_or_else(|| Error::corrupt(id, "its image cannot be decompressed"))?;
+            let packed = packed.ok_or_else(|| Undone::Damaged.of_page(id))?;
             unpack(packed, page).map_err(|error| name(id, error))?;
             let found = Page::new(page);
             match (found.id(), found.lsn()) == (id, lsn) {
@@ -289,6 +289,42 @@ impl ShadowStore {
             }
             Page::check(page, id).map(|_| parts)
         })
+    }
+
+    /// Reads dictionaries. Nothing is noted of their pages: it is too early to know which of their images count after a crash.
+    /// Those of a dictionary that the superblock names are the same before and after a recovery.
+    pub(super) fn load_dictionaries(&self, places: &[DictionaryPlace]) {
+        load_dictionaries(self.compression.dictionaries(), places, self.geometry.page(), |id, page| {
+            let about = self.state.lock().known_of(id);
+            let found = self.with_buffer(|cell| self.look(id, about, cell, page))?;
+            let is_present = found.choice.state.kind() == Kind::Present;
+            Ok(is_present && Page::check(page, id).is_ok())
+        });
+    }
+
+    /// The dictionary that the image of a page names.
+    pub(super) fn dictionary_of(&self, id: PageId) -> Result<Option<DictionaryId>> {
+        loop {
+            let (state, _) = self.with_page(|page| self.resolve(id, page))?;
+            if state.kind() != Kind::Present {
+                return Ok(None);
+            }
+            let named = self.with_buffer(|bytes| {
+                let half = self.geometry.half(id, state.side(), 0);
+                self.read_part(half, bytes)?;
+                match self.geometry.look(bytes, id) {
+                    Content::Image { stamp, .. } if stamp.turn == state.turn() => {
+                        let content = self.geometry.short_content(bytes);
+                        Ok(content.and_then(|(encoding, content)| dictionary_of(encoding, content)))
+                    }
+                    _ => Err(Error::corrupt(id, "its image does not match its checksum")),
+                }
+            });
+            // The page may have been written meanwhile: only then is there another try.
+            if named.is_ok() || self.state.lock().pages.get(id).written() == state.written() {
+                return named;
+            }
+        }
     }
 
     /// The blocks of the image of a page that has this state; `None` if the page has none or cannot be read.

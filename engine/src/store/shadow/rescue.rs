@@ -10,6 +10,7 @@ use super::{PageStore, ShadowStore};
 use crate::base::{Damage, Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, Disk, read_what_can_be};
 use crate::page::Page;
+use crate::store::compress::FoundParts;
 use crate::store::superblock::{Chosen, ID_SLACK};
 use crate::store::{Believed, DatabaseFile, FoundImage, RescuedStore, StoreKind, Trust};
 use std::ops::Range;
@@ -30,6 +31,7 @@ impl ShadowStore {
         // The superblock may be an old one: there may be pages where it has a map.
         let pages = geometry.pages(file.disk().size()?).min(high_water.saturating_add(ID_SLACK));
         let store = ShadowStore::with_geometry(file, geometry, pages)?;
+        store.load_dictionaries(&own.dictionaries);
         store.rescued(believed, trust == Trust::Images, high_water, damage)
     }
 
@@ -95,10 +97,20 @@ impl ShadowStore {
         }
         let (mut ids_end, mut last) = (high_water, meta.last);
         if guessed {
-            self.survey(&mut |image| {
+            let mut parts = FoundParts::default();
+            let mut note = |image: FoundImage<'_>| {
                 ids_end = ids_end.max(image.page.0.saturating_add(1));
                 last = last.max(Lsn(image.lsn.0.saturating_add(1)));
-            })?;
+                parts.note(&image);
+            };
+            self.survey(&mut note)?;
+            // The first search leaves out images that need dictionaries.
+            if parts.add_to(self.compression.dictionaries()) {
+                self.survey(&mut |image| {
+                    ids_end = ids_end.max(image.page.0.saturating_add(1));
+                    last = last.max(Lsn(image.lsn.0.saturating_add(1)));
+                })?;
+            }
         }
         Ok(RescuedStore { store: Arc::new(self), meta, superblock, guessed, ids_end, last, damage })
     }

@@ -458,13 +458,13 @@ fn hostile_short_images_are_refused() {
             geometry.seal(&mut slot, Stamp { turn: 0, rewrites: 0, generation: 0 }, true);
             read_with(&mut slot)
         };
-        let encoding = coders.compress(compression, &packed, packed.len(), &mut content).unwrap();
+        let encoding = coders.compress(compression, None, &packed, packed.len(), &mut content).unwrap();
         assert!(try_content(encoding, &content, 10));
         assert!(!try_content(encoding, &content, 11), "another LSN");
         for cut in (0..content.len()).step_by(7) {
             assert!(!try_content(encoding, &content[..cut], 10), "{compression}, cut to {cut}");
         }
-        coders.compress(compression, &vec![0; 1 << 20], 12_000, &mut content).unwrap();
+        coders.compress(compression, None, &vec![0; 1 << 20], 12_000, &mut content).unwrap();
         assert!(!try_content(encoding, &content, 10), "a bomb");
     }
     assert!(!read_with(&mut [sound[..note].to_vec(), vec![0xff; 16], sound[note + 16..].to_vec()].concat()));

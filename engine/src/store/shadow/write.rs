@@ -71,8 +71,11 @@ impl PageWriter for SlotWriter<'_> {
     }
 
     fn write(mut self: Box<Self>) -> Result<()> {
-        self.store.compress_parts(&mut self.parts, &mut self.bytes);
-        self.store.write_parts(&self.parts, &mut self.bytes, false)?;
+        {
+            let _dictionaries_stay = self.store.compression.begin_batch();
+            self.store.compress_parts(&mut self.parts, &mut self.bytes);
+            self.store.write_parts(&self.parts, &mut self.bytes, false)?;
+        }
         self.store.sync_if_many()
     }
 }
@@ -292,6 +295,7 @@ impl ShadowStore {
             }
             let part = |(at, (id, _)): (usize, &(PageId, Vec<u8>))| Part::whole(*id, at * slot..(at + 1) * slot);
             let mut parts: Vec<Part> = pages.iter().enumerate().map(part).collect();
+            let _dictionaries_stay = self.compression.begin_batch();
             self.compress_parts(&mut parts, slots);
             self.write_parts(&parts, slots, true)
         })?;

@@ -13,7 +13,7 @@ use crate::base::checksum::checksum;
 use crate::base::{Error, Result};
 use crate::io::WriteKind;
 use crate::store::Frozen;
-use crate::store::compress::encode_policies;
+use crate::store::compress::{encode_dictionaries, encode_policies};
 use crate::store::superblock::Meta;
 use std::sync::Arc;
 
@@ -100,12 +100,15 @@ impl TableStore {
             })
             .collect();
         let mut padded = directory(&self.state.lock(), captured, &homes);
-        let policies = {
-            let policies = self.compression.policies();
+        let (policies, dictionaries) = {
+            let (policies, places) = (self.compression.policies(), self.compression.dictionary_places());
             padded.extend(encode_policies(&policies));
-            u32::try_from(policies.len()).unwrap_or(u32::MAX)
+            padded.extend(encode_dictionaries(&places));
+            let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
+            (count(policies.len()), count(places.len()))
         };
-        let mut directory = Directory { first: 0, len: padded.len() as u64, crc: checksum(&padded), policies };
+        let (len, crc) = (padded.len() as u64, checksum(&padded));
+        let mut directory = Directory { first: 0, len, crc, policies, dictionaries };
         if !padded.is_empty() {
             let extent = self.take_extent(grains_of(padded.len()))?;
             taken.push(extent);

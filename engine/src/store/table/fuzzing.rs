@@ -20,6 +20,6 @@ pub fn page_table(bytes: &[u8]) -> Vec<Vec<u8>> {
 /// [`crate::Error::Corrupt`].
 pub fn open_image(bytes: &[u8], page: PageId, crc: u32, page_size: usize) -> Result<Vec<u8>> {
     let (mut coders, mut out) = (Coders::default(), Vec::new());
-    let packed = image::open_image(bytes, page, crc)?.packed(&mut coders, page_size, &mut out)?;
-    packed.map(<[u8]>::to_vec).ok_or_else(|| crate::Error::corrupt(page, "its image cannot be decompressed"))
+    let packed = image::open_image(bytes, page, crc)?.packed(&mut coders, &|_| None, page_size, &mut out);
+    packed.map(<[u8]>::to_vec).map_err(|undone| undone.of_page(page))
 }

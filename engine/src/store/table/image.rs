@@ -20,7 +20,7 @@ use crate::base::bytes::{get_u32, put_u32, slice};
 use crate::base::checksum::checksum;
 use crate::base::{Error, PageId, Result};
 use crate::page::Page;
-use crate::store::compress::{Coders, Encoding, Job, PageCompression, Places};
+use crate::store::compress::{Coders, Encoding, Find, Job, PageCompression, Places, Undone};
 
 /// Bytes of an image's header.
 pub(crate) const IMAGE_HEADER: usize = 16;
@@ -50,22 +50,20 @@ impl<'a> Content<'a> {
         self.encoding != Encoding::Plain
     }
 
-    /// The packed page. If it is compressed, `out` gets it; no page has more than `page_size` bytes. `None` if the bytes are
-    /// none.
-    ///
-    /// # Errors
-    /// [`Error::NotBuilt`].
+    /// The packed page. If it is compressed, `out` gets it; no page has more than `page_size` bytes.
     pub(crate) fn packed(
         self,
         coders: &mut Coders,
+        find: Find<'_>,
         page_size: usize,
         out: &'a mut Vec<u8>,
-    ) -> Result<Option<&'a [u8]>> {
+    ) -> Result<&'a [u8], Undone> {
         if self.encoding == Encoding::Plain {
-            return Ok(Some(self.bytes));
+            return Ok(self.bytes);
         }
         out.resize(page_size, 0);
-        Ok(coders.decompress(self.encoding, self.bytes, out)?.and_then(|len| out.get(..len)))
+        let len = coders.decompress(self.encoding, self.bytes, find, out)?;
+        out.get(..len).ok_or(Undone::Damaged)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Loads the page table and the policies of tables when a file is opened.
+//! Loads the page table, the policies of tables and the places of dictionaries when a file is opened.
 
 use super::directory::Directory;
 use super::image::IMAGE_HEADER;
@@ -8,7 +8,7 @@ use super::{PlaceAllocator, State};
 use crate::base::checksum::checksum;
 use crate::base::{Error, Result};
 use crate::io::Disk;
-use crate::store::compress::{Policies, decode_policies};
+use crate::store::compress::{DictionaryPlace, Policies, decode_dictionaries, decode_policies};
 use crate::store::file::DatabaseFile;
 
 pub(super) fn corrupt(why: String) -> Error {
@@ -48,6 +48,7 @@ pub(super) struct Loaded {
     /// The chunks that are damaged.
     pub(super) damaged: Vec<usize>,
     pub(super) policies: Policies,
+    pub(super) dictionaries: Vec<DictionaryPlace>,
 }
 
 /// Reads the directory and all chunks, and takes every place that they name.
@@ -70,7 +71,10 @@ pub(super) fn load_table(file: &DatabaseFile, state: &mut State, reading: Readin
     }
     let most = grains_of(file.page_size() + IMAGE_HEADER);
     let mut chunk = vec![0; CHUNK_BYTES];
-    let (chunks, policies) = bytes.split_at(usize::try_from(directory.chunks_len()).unwrap_or(0).min(bytes.len()));
+    let part = |len: u64| usize::try_from(len).unwrap_or(0).min(bytes.len());
+    let (chunks, rest) = bytes.split_at(part(directory.chunks_len()));
+    let (policies, dictionaries) = rest.split_at(rest.len().saturating_sub(part(directory.dictionaries_len())));
+    loaded.dictionaries = decode_dictionaries(dictionaries);
     loaded.policies = decode_policies(policies).map_err(corrupt)?.into_iter().collect();
     for (index, home) in decode_directory(chunks)?.into_iter().enumerate() {
         let Some(home) = home else { continue };

@@ -23,7 +23,7 @@ mod tests;
 pub(super) use rescue::{PIECE, has_image};
 
 use super::changed::ChangedParts;
-use super::compress::{PageCompression, Policies};
+use super::compress::{Dictionaries, DictionaryId, DictionaryPlace, PageCompression, Policies, load_dictionaries};
 use super::file::DatabaseFile;
 use super::seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
 use super::superblock::{FRONT, Meta};
@@ -150,15 +150,27 @@ impl TableStore {
     /// where the file is cut short.
     pub(crate) fn open(file: DatabaseFile) -> Result<TableStore> {
         let mut state = State::new(file.page_size());
-        let Loaded { damaged, policies } = load_table(&file, &mut state, Reading::All)?;
+        let Loaded { damaged, policies, dictionaries } = load_table(&file, &mut state, Reading::All)?;
         let damage = damaged.first().map(|chunk| describe_damage(*chunk));
-        let store = TableStore::assemble(file, state, policies)?;
+        let store = TableStore::assemble(file, state, policies, Dictionaries::default())?;
+        store.load_dictionaries(&dictionaries);
         Ok(TableStore { damage, ..store })
     }
 
-    fn assemble(file: DatabaseFile, state: State, policies: Policies) -> Result<TableStore> {
+    /// Reads dictionaries. Images of other pages may be read only after it.
+    fn load_dictionaries(&self, places: &[DictionaryPlace]) {
+        let read = |id, page: &mut [u8]| self.read_newest(id, page);
+        load_dictionaries(self.compression.dictionaries(), places, self.file.page_size(), read);
+    }
+
+    fn assemble(
+        file: DatabaseFile,
+        state: State,
+        policies: Policies,
+        dictionaries: Dictionaries,
+    ) -> Result<TableStore> {
         let len = file.disk().size()?;
-        let compression = PageCompression::new(image::places(file.page_size()), policies);
+        let compression = PageCompression::new(image::places(file.page_size()), policies, dictionaries);
         Ok(TableStore {
             file,
             state: Mutex::new(state),
@@ -194,6 +206,7 @@ impl TableStore {
     /// On an error no page of the batch has moved.
     fn write_batch(&self, batch: &mut ImageBatch, purpose: Purpose) -> Result<()> {
         let unit = if self.persists.load(atomic::Ordering::Relaxed) { BLOCK } else { GRAIN };
+        let _dictionaries_stay = self.compression.begin_batch();
         batch.seal(&self.compression, self.file.page_size(), unit);
         let most = self.longest_image();
         let mut sizes = Vec::with_capacity(batch.len());
@@ -404,6 +417,10 @@ impl PageStore for TableStore {
         self.location(id).map(|at| at.place.len() as u64)
     }
 
+    fn dictionary_of(&self, id: PageId) -> Result<Option<DictionaryId>> {
+        TableStore::dictionary_of(self, id)
+    }
+
     fn damage(&self) -> Option<Error> {
         self.damage.clone().map(load::corrupt)
     }
@@ -413,7 +430,7 @@ impl PageStore for TableStore {
     }
 
     fn survey(&self, visit: &mut dyn FnMut(FoundImage<'_>)) -> Result<()> {
-        each_image(self.file.disk(), self.file.page_size(), |image, _| visit(image))
+        each_image(self.file.disk(), self.file.page_size(), &self.compression.find(), |image, _| visit(image)).map(drop)
     }
 
     fn stats(&self) -> StoreStats {

@@ -8,7 +8,7 @@ use super::page_table::Entry;
 use super::place::Location;
 use crate::base::{Error, PageId, Result, bytes};
 use crate::page::{Page, unpack, unpack_within};
-use crate::store::compress::Coders;
+use crate::store::compress::{Coders, DictionaryId, dictionary_of};
 use crate::store::name;
 use std::time::Instant;
 
@@ -98,11 +98,28 @@ impl TableStore {
         out: &'a mut Vec<u8>,
     ) -> Result<&'a [u8]> {
         let started = content.is_compressed().then(Instant::now);
-        let packed = content.packed(coders, self.file.page_size(), out)?;
+        let packed = content.packed(coders, &self.compression.find(), self.file.page_size(), out);
         if let Some(started) = started {
             self.compression.note_decompressed(started);
         }
-        packed.ok_or_else(|| Error::corrupt(id, "its image cannot be decompressed"))
+        packed.map_err(|undone| undone.of_page(id))
+    }
+
+    /// The dictionary that the newest image of a page names.
+    pub(super) fn dictionary_of(&self, id: PageId) -> Result<Option<DictionaryId>> {
+        while let Some(at) = self.location(id) {
+            let named = self.with_buffer(|ReadBuffer { image, .. }| {
+                image.resize(at.place.len(), 0);
+                self.file.disk().read_at(at.place.offset(), image)?;
+                let Content { encoding, bytes } = open_image(image, id, at.crc)?;
+                Ok(dictionary_of(encoding, bytes))
+            });
+            // See `read_newest`.
+            if named.is_ok() || self.location(id) == Some(at) {
+                return named;
+            }
+        }
+        Ok(None)
     }
 
     fn with_buffer<R>(&self, f: impl FnOnce(&mut ReadBuffer) -> R) -> R {

@@ -14,7 +14,7 @@ use crate::base::limits::MAX_PAGE_SIZE;
 use crate::base::{Damage, Error, Lsn, PageId, Result, bytes};
 use crate::io::{Disk, read_what_can_be};
 use crate::page::map_page_size;
-use crate::store::compress::{Coders, Policies};
+use crate::store::compress::{Coders, Dictionaries, DictionaryPlace, Find, FoundParts, Policies, Undone};
 use crate::store::rescue::without_path;
 use crate::store::superblock::{Chosen, FRONT};
 use crate::store::{Believed, DatabaseFile, FoundImage, RescuedStore, StoreKind, Trust};
@@ -35,15 +35,16 @@ impl TableStore {
         mut damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
         let mut state = State::new(file.page_size());
+        let mut places = Vec::new();
         let missing = match trust {
-            Trust::Notes => load_what_is_left(&file, &mut state, &mut damage),
+            Trust::Notes => load_what_is_left(&file, &mut state, &mut places, &mut damage),
             Trust::Images => None,
         };
         let images = match &missing {
             Some(chunks) if chunks.is_empty() => None,
             _ => Some(Images::find(file.disk(), file.page_size())?),
         };
-        TableStore::rescued(file, believed, state, missing, images, damage)
+        TableStore::rescued(file, believed, state, (missing, places), images, damage)
     }
 
     /// Opens a file without a superblock. `cause` says why there is none: the file may be no database at all.
@@ -61,7 +62,7 @@ impl TableStore {
         let damage = vec![Damage::Superblocks { cause: without_path(cause) }];
         let file = DatabaseFile::of(disk, path, Chosen::unknown(StoreKind::Table, page_size));
         let (state, images) = (State::new(page_size), found.of_pages(page_size));
-        TableStore::rescued(file, Believed::None, state, None, Some(images), damage)
+        TableStore::rescued(file, Believed::None, state, (None, Vec::new()), Some(images), damage)
     }
 
     /// Completes the page table from `images`: the pages of the `missing` chunks, or all pages if `missing` is `None`.
@@ -69,25 +70,34 @@ impl TableStore {
         file: DatabaseFile,
         superblock: Believed,
         mut state: State,
-        missing: Option<Vec<usize>>,
+        (missing, dictionaries): (Option<Vec<usize>>, Vec<DictionaryPlace>),
         images: Option<Images>,
         damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
         let (meta, guessed) = (file.meta(), images.is_some());
         let (mut ids_end, mut last) = (meta.high_water, meta.last);
-        for (page, lsn) in adopt(&mut state, missing.as_deref(), images.unwrap_or_default().newest) {
+        let Images { newest, dictionaries: found, .. } = images.unwrap_or_default();
+        for (page, lsn) in adopt(&mut state, missing.as_deref(), newest) {
             ids_end = ids_end.max(page.0.saturating_add(1));
             last = last.max(Lsn(lsn.0.saturating_add(1)));
         }
-        let store = Arc::new(TableStore { rescued: true, ..TableStore::assemble(file, state, Policies::new())? });
+        let store = TableStore::assemble(file, state, Policies::new(), found)?;
+        store.load_dictionaries(&dictionaries);
+        let store = Arc::new(TableStore { rescued: true, ..store });
         Ok(RescuedStore { store, meta, superblock, guessed, ids_end, last, damage })
     }
 }
 
 /// Loads the readable parts of the page table. Returns the missing chunks; `None` if all are missing.
-fn load_what_is_left(file: &DatabaseFile, state: &mut State, damage: &mut Vec<Damage>) -> Option<Vec<usize>> {
+fn load_what_is_left(
+    file: &DatabaseFile,
+    state: &mut State,
+    places: &mut Vec<DictionaryPlace>,
+    damage: &mut Vec<Damage>,
+) -> Option<Vec<usize>> {
     match load_table(file, state, Reading::WhatIsLeft) {
-        Ok(Loaded { damaged: missing, .. }) => {
+        Ok(Loaded { damaged: missing, dictionaries, .. }) => {
+            *places = dictionaries;
             let id = |page: usize| PageId(u32::try_from(page).unwrap_or(u32::MAX));
             damage.extend(missing.iter().map(|chunk| {
                 let first = chunk * CHUNK_PAGES;
@@ -110,25 +120,37 @@ struct Images {
     newest: BTreeMap<PageId, (Lsn, Location)>,
     /// The page size in an allocation map. The first page of every database is an allocation map.
     page_size: Option<usize>,
+    /// Those in the pages, if an image needs one.
+    dictionaries: Dictionaries,
 }
 
 impl Images {
     /// Searches for images of pages of at most `longest` bytes.
     fn find(disk: &dyn Disk, longest: usize) -> Result<Images> {
-        let mut found = Images::default();
+        let (mut found, mut parts) = (Images::default(), FoundParts::default());
+        let is_incomplete = found.search(disk, longest, |image| parts.note(image))?;
+        if is_incomplete && parts.add_to(&found.dictionaries) {
+            found.search(disk, longest, |_| ())?;
+        }
+        Ok(found)
+    }
+
+    /// Searches the file once. Returns true if an image needs a dictionary that is not known.
+    fn search(&mut self, disk: &dyn Disk, longest: usize, mut visit: impl FnMut(&FoundImage<'_>)) -> Result<bool> {
+        let Images { newest, page_size, dictionaries } = self;
         // A database never has many more ids than its file has room for pages. A greater id is from another file.
         let most = (disk.size()? / GRAIN as u64).saturating_mul(64).saturating_add(1 << 16);
-        each_image(disk, longest, |image, location| {
-            found.page_size = found.page_size.or_else(|| map_page_size(image.packed));
+        each_image(disk, longest, &|id| dictionaries.get(id), |image, location| {
+            *page_size = page_size.or_else(|| map_page_size(image.packed));
             if u64::from(image.page.0) >= most {
                 return;
             }
-            let newest = found.newest.entry(image.page).or_insert((image.lsn, location));
+            visit(&image);
+            let newest = newest.entry(image.page).or_insert((image.lsn, location));
             if image.lsn >= newest.0 {
                 *newest = (image.lsn, location);
             }
-        })?;
-        Ok(found)
+        })
     }
 
     /// Without the images that are too long for pages of that size.
@@ -162,16 +184,18 @@ pub(in crate::store) fn has_image(disk: &dyn Disk, part: Range<u64>) -> bool {
     grains.any(|at| sound_image(bytes::slice(&piece, at, len), MAX_PAGE_SIZE).is_some())
 }
 
-/// Calls `visit` with every sound image in the file, in the order of their places.
+/// Calls `visit` with every sound image in the file, in the order of their places. Returns true if some are left out because
+/// `find` does not find the dictionaries that they need.
 pub(super) fn each_image(
     disk: &dyn Disk,
     page_size: usize,
+    find: Find<'_>,
     mut visit: impl FnMut(FoundImage<'_>, Location),
-) -> Result<()> {
+) -> Result<bool> {
     let size = disk.size()?;
     let (mut coders, mut unpacked) = (Coders::default(), Vec::new());
     let mut piece = vec![0; PIECE];
-    let mut offset = 0;
+    let (mut offset, mut is_incomplete) = (0, false);
     while offset < size {
         let len = usize::try_from(size - offset).unwrap_or(usize::MAX).min(PIECE);
         let Some(piece) = piece.get_mut(..len) else { break };
@@ -189,12 +213,17 @@ pub(super) fn each_image(
                 continue;
             };
             at += location.place.len();
-            if let Some(packed) = content.packed(&mut coders, page_size, &mut unpacked)? {
-                let lsn = Lsn(bytes::get_u64(packed, 0));
-                visit(FoundImage { page, lsn, packed }, location);
+            match content.packed(&mut coders, find, page_size, &mut unpacked) {
+                Ok(packed) => {
+                    let lsn = Lsn(bytes::get_u64(packed, 0));
+                    visit(FoundImage { page, lsn, packed }, location);
+                }
+                Err(Undone::NoDictionary(_)) => is_incomplete = true,
+                Err(Undone::Damaged) => {}
+                Err(undone) => return Err(undone.of_page(page)),
             }
         }
         offset += PIECE as u64;
     }
-    Ok(())
+    Ok(is_incomplete)
 }

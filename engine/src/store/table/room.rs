@@ -6,7 +6,7 @@ use super::page_table::{CHUNK_BYTES, CHUNK_PAGES};
 use super::place::{Extent, GRAIN, Location, grains_of};
 use super::{State, TableStore};
 use crate::base::{Error, Result};
-use crate::store::compress::POLICY_BYTES;
+use crate::store::compress::{DICTIONARY_BYTES, POLICY_BYTES};
 use std::sync::atomic::Ordering;
 
 /// Least and most bytes by which the file grows at once; between them a sixteenth of its length.
@@ -64,7 +64,8 @@ impl TableStore {
     pub(super) fn places_for(&self, state: &State, images: u64) -> u64 {
         let chunks = state.table.chunks() as u64 + images / CHUNK_PAGES as u64 + 1;
         let policies = self.compression.policy_count() * POLICY_BYTES;
-        let directory = (chunks * Location::BYTES as u64 + policies as u64).div_ceil(GRAIN as u64);
+        let dictionaries = self.compression.dictionaries().len() * DICTIONARY_BYTES;
+        let directory = (chunks * Location::BYTES as u64 + (policies + dictionaries) as u64).div_ceil(GRAIN as u64);
         let longest_place = self.longest_image();
         let (chunks_in_place, others) = match self.persists.load(Ordering::Relaxed) {
             // Chunks are written one by one, some by several threads at once.

@@ -66,6 +66,7 @@ fn policies() -> impl Strategy<Value = PagePolicy> {
         compression,
         target,
         overflow,
+        dictionary: matches!(compression, Compression::Zstd(_)),
     })
 }
 

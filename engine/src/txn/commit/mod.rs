@@ -32,6 +32,9 @@ pub(crate) const CATALOG_ROOT: PageId = PageId(1);
 /// The first byte of catalog keys that name detached subtrees. The root page id follows, big-endian.
 pub(crate) const DETACHED_PREFIX: u8 = 1;
 
+/// First byte of the catalog keys of dictionaries. They are the only ones with large records.
+pub(crate) const DICTIONARY_PREFIX: u8 = 3;
+
 /// Log bytes of a commit besides its keys and records: for pages that split, and the catalog.
 const COMMIT_LOG: usize = 256 << 10;
 /// A transaction with more log bytes takes a checkpoint first.

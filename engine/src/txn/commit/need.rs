@@ -390,7 +390,10 @@ impl Entries {
             self.user += key.len() as u64 + value;
         }
         self.longest = self.longest.max(kept);
-        let large = tree.layout.records == RecordListKind::Variable && tree.root != super::CATALOG_ROOT;
+        let large = match tree.root {
+            super::CATALOG_ROOT => key.first() == Some(&super::DICTIONARY_PREFIX),
+            _ => tree.layout.records == RecordListKind::Variable,
+        };
         // Besides the run of a long key there may be runs of separators.
         self.runs += usize::from(large) + if key.len() >= inline { 3 } else { 0 };
         self.heap += usize::from(self.out_of_line);

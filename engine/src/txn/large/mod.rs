@@ -69,6 +69,11 @@ pub(super) fn value_len(record: Record<'_>) -> u64 {
     if record.large { len(record.bytes).unwrap_or(0) } else { record.bytes.len() as u64 }
 }
 
+/// The first page of a large value.
+pub(crate) fn first(record: &[u8]) -> Result<PageId> {
+    Ok(LargeRecord::decode(record)?.first)
+}
+
 /// The length in bytes of a large value.
 pub(crate) fn len(record: &[u8]) -> Result<u64> {
     Ok(LargeRecord::decode(record)?.len as u64)

@@ -122,7 +122,12 @@ fn a_place_that_is_none_or_beyond_the_file_is_damage_of_the_log() {
 fn policies_are_kept_with_the_page_table() {
     let disk = disk();
     let store = create(&disk);
-    let policy = PagePolicy { compression: Compression::Lz4, target: Target::Bytes(1024), overflow: Overflow::Split };
+    let policy = PagePolicy {
+        compression: Compression::Lz4,
+        target: Target::Bytes(1024),
+        overflow: Overflow::Split,
+        dictionary: false,
+    };
     store.compression().unwrap().set_policy(SAMPLE_TABLE, policy);
     store.compression().unwrap().set_policy(TableId(9), policy);
     store.compression().unwrap().set_policy(TableId(9), PagePolicy::default());

@@ -1,0 +1,190 @@
+//! Dictionaries of tables in the file: adds those that pay, and drops those that no image names. The choice is in
+//! `dictionary_gain`.
+//!
+//! An image must never name a dictionary that is not in the file. So a dictionary is used only when it is durable and both
+//! superblocks name it. And it is dropped only when no image names it, and no image that one of the superblocks leads to: then
+//! a recovery from any of them can neither need it nor use it.
+
+use super::dictionary_gain::{Gain, TablePages, gain};
+use crate::base::{PageId, Result, TableId};
+use crate::db::Database;
+use crate::db::catalog::dictionary::{DictionaryEntry, dictionaries};
+use crate::db::transaction::read::each_table;
+use crate::page::Page;
+use crate::store::{Dictionary, DictionaryId, MOST_DICTIONARIES, PageCompression, PagePolicy, PageStore, Primed};
+use crate::txn::Durability;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// About the most pages of the file that are sampled.
+const SAMPLED_PAGES: usize = 20_000;
+
+/// A dictionary of a database.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct DictionaryInfo {
+    /// The table on whose pages it was trained; `None` if the table was dropped.
+    pub table: Option<String>,
+    /// Its number.
+    pub number: u32,
+    /// Its bytes. The file has them twice.
+    pub bytes: u64,
+    /// True if new images of the table are compressed with it.
+    pub is_used: bool,
+}
+
+impl Database {
+    /// The dictionaries in the file, in the order of their numbers. One that is not used any more stays until a compaction
+    /// finds that no page needs it.
+    ///
+    /// ```
+    /// assert_eq!(duramen::Database::in_memory()?.dictionaries()?, []);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An error of reading the catalog.
+    pub fn dictionaries(&self) -> Result<Vec<DictionaryInfo>> {
+        let snapshot = self.begin_read()?.snapshot.lsn;
+        let engine = &self.shared().engine;
+        let (all, mut tables) = (dictionaries(engine, snapshot)?, HashMap::new());
+        each_table(engine, snapshot, |name, entry| drop(tables.insert(entry.tree.table, (name, entry.policy))))?;
+        let active = |table| engine.compression().and_then(|compression| compression.active_dictionary(table));
+        let info = |entry: &DictionaryEntry| {
+            let table = tables.get(&entry.place.table);
+            DictionaryInfo {
+                table: table.map(|(name, _)| name.clone()),
+                number: entry.place.id.0,
+                bytes: entry.len,
+                is_used: table.is_some_and(|(_, policy)| policy.dictionary)
+                    && active(entry.place.table) == Some(entry.place.id),
+            }
+        };
+        Ok(all.iter().map(info).collect())
+    }
+
+    /// Trains dictionaries for the tables that may have one after the compaction, adds those that pay, and makes the store use
+    /// them. Returns the tables that have got one. `choices`: new policies, by name.
+    pub(super) fn add_dictionaries(&self, choices: &HashMap<String, PagePolicy>) -> Result<HashSet<TableId>> {
+        let engine = &self.shared().engine;
+        let (Some(compression), Some(store)) = (engine.compression(), engine.page_store()) else {
+            return Ok(HashSet::new());
+        };
+        let mut wanted = Vec::new();
+        each_table(engine, crate::base::Lsn::MAX, |name, entry| {
+            let policy = choices.get(&name).copied().unwrap_or(entry.policy);
+            if policy.dictionary {
+                wanted.push((entry.tree.table, policy));
+            }
+        })?;
+        if wanted.is_empty() {
+            return Ok(HashSet::new());
+        }
+        self.checkpoint()?;
+        let gains =
+            gains(compression, &*store, engine.page_size(), &wanted, |table, policy| compression.primed(table, policy));
+        let room = MOST_DICTIONARIES.saturating_sub(dictionaries(engine, crate::base::Lsn::MAX)?.len());
+        let gains: Vec<(TableId, Gain)> = gains.into_iter().filter(|(_, gain)| gain.pays).take(room).collect();
+        if gains.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let mut tx = self.begin_write()?;
+        tx.set_durability(Durability::Commit);
+        let mut added = Vec::new();
+        for (table, gain) in &gains {
+            added.push(tx.add_dictionary(*table, &gain.trained)?);
+        }
+        tx.commit()?;
+        let mut tables = HashSet::new();
+        for (place, sealed) in &added {
+            if let Some(dictionary) = Dictionary::open(sealed) {
+                compression.add_dictionary(*place, dictionary);
+            }
+        }
+        self.write_both_superblocks()?;
+        for (place, _) in &added {
+            compression.activate(place.id, place.table);
+            tables.insert(place.table);
+        }
+        Ok(tables)
+    }
+
+    /// Drops the dictionaries that no image names and no new image will name.
+    pub(super) fn drop_dictionaries(&self) -> Result<()> {
+        let engine = &self.shared().engine;
+        let (Some(compression), Some(store)) = (engine.compression(), engine.page_store()) else { return Ok(()) };
+        let all = dictionaries(engine, crate::base::Lsn::MAX)?;
+        let mut live = HashSet::new();
+        each_table(engine, crate::base::Lsn::MAX, |_, entry| {
+            live.extend(compression.active_dictionary(entry.tree.table).filter(|_| entry.policy.dictionary));
+        })?;
+        let mut unused: Vec<DictionaryId> = all.iter().map(|entry| entry.place.id).collect();
+        unused.retain(|id| !live.contains(id));
+        if unused.is_empty() {
+            return Ok(());
+        }
+        compression.retire(&unused);
+        // The images are those of pages that may be dirty: an old image counts as long as it is in the file.
+        for page in store.pages_between(PageId::NONE, PageId(u32::MAX)) {
+            match store.dictionary_of(page) {
+                Ok(named) => unused.retain(|id| Some(*id) != named),
+                Err(error) => {
+                    tracing::warn!(%error, "no dictionary is dropped: it is unknown which one a page needs");
+                    return Ok(());
+                }
+            }
+        }
+        if unused.is_empty() {
+            return Ok(());
+        }
+        unused.iter().for_each(|id| compression.leave_out(*id));
+        self.write_both_superblocks()?;
+        let mut tx = self.begin_write()?;
+        tx.set_durability(Durability::Commit);
+        all.iter()
+            .filter(|entry| unused.contains(&entry.place.id))
+            .for_each(|entry| tx.remove_dictionary(&entry.place));
+        tx.commit()?;
+        unused.iter().for_each(|id| compression.forget_dictionary(*id));
+        Ok(())
+    }
+
+    /// Two checkpoints: what they have does not depend on one superblock.
+    fn write_both_superblocks(&self) -> Result<()> {
+        self.checkpoint()?;
+        self.checkpoint()
+    }
+}
+
+/// What new dictionaries would save for these tables. `current`: the dictionary that a table has now. Tables with too few pages
+/// are left out.
+pub(super) fn gains(
+    compression: &PageCompression,
+    store: &dyn PageStore,
+    page_size: usize,
+    wanted: &[(TableId, PagePolicy)],
+    current: impl Fn(TableId, PagePolicy) -> Option<Arc<Primed>>,
+) -> Vec<(TableId, Gain)> {
+    let mut sampled: HashMap<TableId, TablePages> =
+        wanted.iter().map(|(table, _)| (*table, TablePages::new(wanted.len()))).collect();
+    let all = store.pages_between(PageId::NONE, PageId(u32::MAX));
+    let step = all.len().div_ceil(SAMPLED_PAGES).max(1);
+    let (mut page, mut packed) = (vec![0; page_size], Vec::new());
+    for id in all.into_iter().step_by(step) {
+        // A damaged page is left out; a check reports it.
+        if !matches!(store.read(id, &mut page), Ok(Some(_))) {
+            continue;
+        }
+        if let Some(pages) = sampled.get_mut(&Page::new(&page).table()) {
+            packed.clear();
+            Page::new(&page).packed_into(&mut packed);
+            pages.add(&packed);
+        }
+    }
+    let of_table = |(table, policy): &(TableId, PagePolicy)| {
+        let pages = sampled.get(table)?;
+        let gain = gain(pages, step as f64, *policy, compression.places(), page_size, current(*table, *policy))?;
+        Some((*table, gain))
+    };
+    wanted.iter().filter_map(of_table).collect()
+}

@@ -1,0 +1,122 @@
+//! What a dictionary saves: trains it on a half of the sampled pages of a table, and compresses the other half with it.
+//! Reading and writing pages must not be in this file.
+
+use super::strategy::scaled;
+use crate::base::limits::PAGE_HEADER;
+use crate::store::{
+    Compression, DICTIONARY_COPIES, Dictionary, DictionaryId, PagePolicy, Places, Primed, Trial, sealed_dictionary,
+    train,
+};
+use std::sync::Arc;
+
+/// The sizes of dictionaries that are tried.
+const SIZES: [usize; 3] = [16 << 10, 64 << 10, 110 << 10];
+/// Least pages in a sample.
+const LEAST_PAGES: usize = 32;
+/// The most bytes of pages of a table that are kept, and of all tables together.
+const MOST_BYTES: usize = 12 << 20;
+const MOST_BYTES_TOGETHER: usize = 64 << 20;
+/// The least part of the bytes of a table that makes a dictionary worth it.
+const LEAST_SAVING: f64 = 0.02;
+
+/// Sampled pages of a table.
+#[derive(Debug)]
+pub(super) struct TablePages {
+    packed: Vec<Vec<u8>>,
+    bytes: usize,
+    most: usize,
+    /// All pages that were seen, and how many of them there are for each one that is kept.
+    seen: usize,
+    stride: usize,
+}
+
+impl TablePages {
+    /// No pages yet. `tables`: how many tables are sampled together.
+    pub(super) fn new(tables: usize) -> TablePages {
+        let most = MOST_BYTES.min(MOST_BYTES_TOGETHER / tables.max(1));
+        TablePages { packed: Vec::new(), bytes: 0, most, seen: 0, stride: 1 }
+    }
+
+    /// Adds a page, unless there are enough.
+    pub(super) fn add(&mut self, packed: &[u8]) {
+        if self.seen.is_multiple_of(self.stride) {
+            self.packed.push(packed.to_vec());
+            self.bytes += packed.len();
+        }
+        self.seen += 1;
+        if self.bytes > self.most {
+            let mut at = 0..;
+            self.packed.retain(|_| at.next().is_some_and(|at: usize| at.is_multiple_of(2)));
+            self.bytes = self.packed.iter().map(Vec::len).sum();
+            self.stride *= 2;
+        }
+    }
+}
+
+/// What a dictionary would save in a table.
+#[derive(Clone, Debug)]
+pub(super) struct Gain {
+    /// The dictionary.
+    pub(super) trained: Vec<u8>,
+    /// Bytes that it takes in the file.
+    pub(super) bytes: u64,
+    /// The share of the bytes of the compressed pages that it saves.
+    pub(super) saving: f64,
+    /// Bytes that it saves in the whole table, estimated.
+    pub(super) saved_bytes: u64,
+    /// True if it saves more than it takes, and enough to be worth it.
+    pub(super) pays: bool,
+}
+
+/// What the best dictionary would save. `scale`: pages of the file for each page that was seen. `current`: the dictionary that
+/// the table has now. `None` if there are too few pages for one.
+pub(super) fn gain(
+    pages: &TablePages,
+    scale: f64,
+    policy: PagePolicy,
+    places: Places,
+    page_size: usize,
+    current: Option<Arc<Primed>>,
+) -> Option<Gain> {
+    let Compression::Zstd(level) = policy.compression else { return None };
+    if pages.packed.len() < LEAST_PAGES {
+        return None;
+    }
+    let even =
+        |keep_even: bool| pages.packed.iter().zip(0usize..).filter(move |(_, at)| at.is_multiple_of(2) == keep_even);
+    let joined: Vec<u8> = even(true).flat_map(|(page, _)| page).copied().collect();
+    let lengths: Vec<usize> = even(true).map(|(page, _)| page.len()).collect();
+    let mut trial = Trial::default();
+    let mut stored = |primed: Option<&Primed>| -> u64 {
+        let run = |(page, _): (&Vec<u8>, usize)| trial.run_with(policy.compression, primed, page);
+        even(false).map(run).map(|result| result.place_bytes(policy, &places)).sum()
+    };
+    let before = stored(current.as_deref());
+    let scale = scale * pages.seen as f64 / even(false).count().max(1) as f64;
+    let mut best: Option<Gain> = None;
+    for most in SIZES {
+        let Some(trained) = train(&joined, &lengths, most) else { continue };
+        let sealed = sealed_dictionary(DictionaryId(u32::MAX), &trained);
+        let primed = Dictionary::open(&sealed).and_then(|dictionary| Primed::new(Arc::new(dictionary), level));
+        let Some(primed) = primed else { continue };
+        let saved = before.saturating_sub(stored(Some(&primed)));
+        let (bytes, saved_bytes) = (bytes_of(sealed.len(), &places, page_size), scaled(saved, scale));
+        let saving = saved as f64 / before.max(1) as f64;
+        let pays = saved_bytes > bytes && saving >= LEAST_SAVING;
+        let net = |gain: &Gain| i128::from(gain.saved_bytes) - i128::from(gain.bytes);
+        let gain = Gain { trained, bytes, saving, saved_bytes, pays };
+        best = match best {
+            Some(best) if (best.pays, net(&best)) >= (gain.pays, net(&gain)) => Some(best),
+            _ => Some(gain),
+        };
+    }
+    best
+}
+
+/// Bytes in the file of a dictionary that has `len` bytes.
+fn bytes_of(len: usize, places: &Places, page_size: usize) -> u64 {
+    let capacity = page_size.saturating_sub(PAGE_HEADER);
+    let place = |payload: usize| places.place_len(PagePolicy::default(), PAGE_HEADER + payload);
+    let copy = len / capacity * place(capacity) + if len.is_multiple_of(capacity) { 0 } else { place(len % capacity) };
+    (copy * DICTIONARY_COPIES) as u64
+}

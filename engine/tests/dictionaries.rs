@@ -1,0 +1,243 @@
+//! Promise: a dictionary is trained where it pays, pages are compressed with it, and it is never dropped while an image names
+//! it. Whoever reads the file finds it: a reader, a recovery, and a rescue. Power cuts are in `crash_dictionaries`.
+
+#![cfg(feature = "zstd")]
+
+#[path = "workload/documents.rs"]
+mod documents;
+#[path = "workload/stores.rs"]
+mod stores;
+
+use documents::{DOCUMENTS, document, put};
+use duramen::db::{Compression, CompressionPlan, Damage, DictionaryInfo, StoreKind, Strategy};
+use duramen::io::{MemoryVolume, OpenMode, Volume};
+use duramen::{Builder, Database, Error, Result, TableDef};
+use std::sync::Arc;
+use stores::STORES;
+
+const NAME: &str = "t.duramen";
+
+fn options() -> Builder {
+    Database::builder().cache(1 << 20).background(false)
+}
+
+fn check(db: &Database, table: TableDef<u64, &str>, count: u64, kind: u64) -> Result<()> {
+    assert_eq!(db.verify(|_| ())?.findings, []);
+    let table = db.begin_read()?.open_table(table)?;
+    assert_eq!(table.len(), count);
+    for entry in table.range(..) {
+        let (key, value) = entry?;
+        assert_eq!(value.value(), document(key.value(), kind));
+    }
+    Ok(())
+}
+
+fn build(volume: &Arc<MemoryVolume>, store: StoreKind, keys: u64) -> Result<Database> {
+    let page_size = if store == StoreKind::Table { 8192 } else { 16384 };
+    let db = options().store(store).page_size(page_size).create_on(volume.clone(), NAME)?;
+    put(&db, DOCUMENTS, 0..keys, 0)?;
+    Ok(db)
+}
+
+fn used(db: &Database) -> Result<Vec<u32>> {
+    let all: Vec<DictionaryInfo> = db.dictionaries()?;
+    Ok(all.iter().filter(|one| one.is_used).map(|one| one.number).collect())
+}
+
+#[test]
+fn a_compaction_trains_a_dictionary_that_saves_space() -> Result<()> {
+    for store in STORES {
+        let volume = Arc::new(MemoryVolume::new());
+        let db = build(&volume, store, 30_000)?;
+        assert_eq!(db.dictionaries()?, []);
+        let plain = CompressionPlan::new(Strategy::All, Compression::Zstd(3));
+        db.compact_with(&plain, |_| ())?;
+        let without = db.stats().live_bytes;
+        assert_eq!(db.dictionaries()?, []);
+        let plan = plain.dictionary(true);
+        let analysis = db.analyze(&plan, |_| ())?[0].dictionary.unwrap();
+        assert!(analysis.pays && analysis.saved_bytes > analysis.bytes, "{analysis:?}");
+        db.compact_with(&plan, |_| ())?;
+        let with = db.stats().live_bytes;
+        let [dictionary] = &db.dictionaries()?[..] else { panic!("{:?}", db.dictionaries()) };
+        assert_eq!((dictionary.table.as_deref(), dictionary.is_used), (Some("documents"), true));
+        assert!(with < without - analysis.bytes / 2, "{store:?}: {with} and {without} bytes: {analysis:?}");
+        check(&db, DOCUMENTS, 30_000, 0)?;
+        // It is as good for the same data: another compaction keeps it.
+        db.compact(|_| ())?;
+        assert_eq!(used(&db)?, [dictionary.number]);
+        db.close()?;
+        for _ in 0..2 {
+            let db = options().open_on(volume.clone(), NAME)?;
+            assert_eq!(used(&db)?, [dictionary.number]);
+            check(&db, DOCUMENTS, 30_000, 0)?;
+            put(&db, DOCUMENTS, (0..30_000).step_by(7), 0)?;
+            db.close()?;
+        }
+        let db = options().open_read_only_on(volume.clone(), NAME)?;
+        check(&db, DOCUMENTS, 30_000, 0)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn small_tables_and_random_values_get_none() -> Result<()> {
+    const RANDOM: TableDef<u64, &[u8]> = TableDef::new("random").compression(Compression::Zstd(3)).dictionary(true);
+    for store in STORES {
+        let volume = Arc::new(MemoryVolume::new());
+        let db = build(&volume, store, 300)?;
+        let tx = db.begin_write()?;
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut random = tx.open_table(RANDOM)?;
+        for key in 0..10_000 {
+            let value: [u8; 100] = std::array::from_fn(|_| rng.u8(..));
+            random.put(key, value.as_slice())?;
+        }
+        drop(random);
+        tx.commit()?;
+        db.compact(|_| ())?;
+        assert_eq!(db.dictionaries()?, []);
+        check(&db, DOCUMENTS, 300, 0)?;
+    }
+    let other = TableDef::<u64, &str>::new("other").compression(Compression::Lz4).dictionary(true);
+    let tx = Database::in_memory()?.begin_write()?;
+    assert!(matches!(tx.open_table(other), Err(Error::Option { option: "dictionary", .. })));
+    Ok(())
+}
+
+#[test]
+fn a_dictionary_stays_as_long_as_an_image_names_it() -> Result<()> {
+    for store in STORES {
+        let volume = Arc::new(MemoryVolume::new());
+        let db = build(&volume, store, 30_000)?;
+        db.compact(|_| ())?;
+        let [first] = used(&db)?[..] else { panic!("no dictionary") };
+        // Other documents need another dictionary. The snapshot needs the pages that name the first one.
+        let snapshot = db.begin_read()?.open_table(DOCUMENTS)?;
+        put(&db, DOCUMENTS, 0..30_000, 1)?;
+        db.compact(|_| ())?;
+        let [second] = used(&db)?[..] else { panic!("no dictionary") };
+        assert!(second > first);
+        assert_eq!(db.dictionaries()?.iter().map(|one| one.number).collect::<Vec<_>>(), [first, second]);
+        for entry in snapshot.range(..) {
+            let (key, value) = entry?;
+            assert_eq!(value.value(), document(key.value(), 0));
+        }
+        drop(snapshot);
+        db.compact(|_| ())?;
+        assert_eq!(db.dictionaries()?.iter().map(|one| one.number).collect::<Vec<_>>(), [second]);
+        check(&db, DOCUMENTS, 30_000, 1)?;
+        // Without the option no new image names it.
+        db.compact_with(&CompressionPlan::new(Strategy::All, Compression::Zstd(3)), |_| ())?;
+        assert_eq!(db.dictionaries()?, []);
+        check(&db, DOCUMENTS, 30_000, 1)?;
+        db.compact_with(&CompressionPlan::new(Strategy::All, Compression::Zstd(3)).dictionary(true), |_| ())?;
+        assert!(used(&db)?[0] > second, "a number is used once");
+        let tx = db.begin_write()?;
+        tx.drop_table("documents")?;
+        tx.commit()?;
+        assert_eq!(db.dictionaries()?[0].table, None);
+        db.compact(|_| ())?;
+        assert_eq!(db.dictionaries()?, []);
+        assert_eq!(db.verify(|_| ())?.findings, []);
+        db.close()?;
+    }
+    Ok(())
+}
+
+/// The files of a database as they are now: those that a kill leaves.
+fn copy(volume: &MemoryVolume) -> Result<Arc<MemoryVolume>> {
+    let copy = MemoryVolume::new();
+    for file in volume.list(NAME)? {
+        copy.open(&file, OpenMode::CreateNew)?.write_at(0, &bytes(volume, &file)?)?;
+    }
+    Ok(Arc::new(copy))
+}
+
+fn bytes(volume: &MemoryVolume, file: &str) -> Result<Vec<u8>> {
+    let disk = volume.open(file, OpenMode::Read)?;
+    let mut bytes = vec![0; usize::try_from(disk.size()?).unwrap()];
+    disk.read_at(0, &mut bytes)?;
+    Ok(bytes)
+}
+
+#[test]
+fn a_recovery_and_a_rescue_find_it() -> Result<()> {
+    for store in STORES {
+        let volume = Arc::new(MemoryVolume::new());
+        let db = build(&volume, store, 30_000)?;
+        db.compact(|_| ())?;
+        put(&db, DOCUMENTS, (0..30_000).step_by(5), 0)?;
+        // A bulk load has images that only the log names.
+        const COPY: TableDef<u64, &str> = TableDef::new("copy").compression(Compression::Zstd(3)).dictionary(true);
+        let tx = db.begin_write()?;
+        let mut load = tx.bulk_load("copy", "u64", "str", COPY.options(), 0.9)?;
+        for key in 0..5000u64 {
+            load.push(&key.to_be_bytes(), document(key, 0).as_bytes())?;
+        }
+        load.finish()?;
+        tx.commit()?;
+        let killed = copy(&volume)?;
+        drop(db);
+        let recovered = options().open_on(killed.clone(), NAME)?;
+        assert_eq!(used(&recovered)?.len(), 1);
+        check(&recovered, DOCUMENTS, 30_000, 0)?;
+        check(&recovered, COPY, 5000, 0)?;
+        recovered.close()?;
+        // Without superblocks only the pages tell where dictionaries are.
+        killed.open(NAME, OpenMode::Write)?.write_at(0, &[0; 8192])?;
+        let (db, damage) = options().open_damaged_on(killed, NAME)?;
+        assert!(damage.iter().any(|one| matches!(one, Damage::Superblocks { .. })), "{damage:?}");
+        let table = db.begin_read()?.open_table(DOCUMENTS)?;
+        assert_eq!(table.range(..).filter(|entry| entry.is_ok()).count(), 30_000, "{store:?}");
+    }
+    Ok(())
+}
+
+/// The positions of the copies of a dictionary in the file. It begins with the magic number of Zstandard and its own.
+fn copies(volume: &MemoryVolume, number: u32) -> Result<Vec<u64>> {
+    let needle = [0xEC30_A437, number].map(u32::to_le_bytes).concat();
+    let file = bytes(volume, NAME)?;
+    Ok((0u64..).zip(file.windows(needle.len())).filter(|(_, bytes)| *bytes == needle).map(|(at, _)| at).collect())
+}
+
+#[test]
+fn one_copy_may_be_damaged_and_without_both_an_error_names_page_and_dictionary() -> Result<()> {
+    for store in STORES {
+        let volume = Arc::new(MemoryVolume::new());
+        let db = build(&volume, store, 10_000)?;
+        db.compact(|_| ())?;
+        let [number] = used(&db)?[..] else { panic!("no dictionary") };
+        db.close()?;
+        let copies = copies(&volume, number)?;
+        assert_eq!(copies.len(), 2, "{store:?}");
+        for damaged in 0..3 {
+            let volume = copy(&volume)?;
+            for at in &copies[..damaged.min(copies.len())] {
+                volume.open(NAME, OpenMode::Write)?.write_at(at + 100, &[0x5A; 9])?;
+            }
+            let before = bytes(&volume, NAME)?;
+            let db = options().open_read_only_on(volume.clone(), NAME)?;
+            let found = db.begin_read()?.open_table(DOCUMENTS)?.get(7);
+            if damaged < 2 {
+                assert_eq!(found?.map(|value| value.value().to_owned()), Some(document(7, 0)), "{store:?}");
+                continue;
+            }
+            let Err(Error::Corrupt { what, .. }) = found else { panic!("{store:?}: {:?}", found.map(|_| ())) };
+            assert_eq!(what, format!("its image needs dictionary {number}, which is missing or damaged"));
+            assert!(!db.verify(|_| ())?.findings.is_empty());
+            assert_eq!(db.dictionaries()?.len(), 1);
+            drop(db);
+            assert!(bytes(&volume, NAME)? == before);
+            let db = options().open_on(volume.clone(), NAME)?;
+            assert!(matches!(put(&db, DOCUMENTS, 0..9, 0), Err(Error::Corrupt { .. })));
+            assert!(matches!(db.compact(|_| ()), Err(Error::Corrupt { .. })));
+            assert_eq!(db.dictionaries()?.len(), 1, "it is not dropped");
+            drop(db);
+            let (db, _) = options().open_damaged_on(volume, NAME)?;
+            let table = db.begin_read()?.open_table(DOCUMENTS)?;
+            assert!(table.range(..).next().is_none_or(|entry| entry.is_err()), "{store:?}");
+        }
+    }
+    Ok(())
+}
