@@ -244,7 +244,7 @@ impl<'t> UntypedTable<'t> {
     fn write(&mut self, key: &[u8], record: Option<Record<'_>>) {
         let state = &mut *self.state;
         if record.is_some() && state.entry.next_key.is_some() {
-            state.moved |= state.entry.note_key(key);
+            state.entry_changed |= state.entry.note_key(key);
         }
         if let Some(own) = state.writes.put(key, record) {
             large::unwrite(&self.tx.shared.engine, &mut self.tx.adopted.lock(), &own.bytes);

@@ -15,7 +15,7 @@ pub(crate) struct TableState {
     /// True if this transaction creates the table. Its root page is reserved, but not yet formatted.
     pub(crate) created: bool,
     /// The catalog entry must be written even if the number of entries is the same.
-    pub(crate) moved: bool,
+    pub(crate) entry_changed: bool,
     /// Bytes of the keys and values of a bulk load.
     pub(super) loaded: u64,
 }

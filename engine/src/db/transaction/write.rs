@@ -195,7 +195,7 @@ impl WriteTransaction {
     /// are new in the tree.
     pub(crate) fn install(&self, name: &str, entry: TableEntry, loaded: u64) {
         let (name_of, writes) = (name.into(), WriteSet::default());
-        let state = TableState { name: name_of, entry, writes, created: false, moved: true, loaded };
+        let state = TableState { name: name_of, entry, writes, created: false, entry_changed: true, loaded };
         self.names.lock().insert(name.to_owned(), Name::Open(Arc::new(Mutex::new(state))));
     }
 
@@ -292,7 +292,7 @@ impl WriteTransaction {
             return Err(too_long);
         }
         state.name = to.into();
-        state.moved = true;
+        state.entry_changed = true;
         self.names.lock().insert(to.to_owned(), Name::Open(Arc::new(Mutex::new(state))));
         Ok(())
     }
@@ -401,7 +401,7 @@ impl WriteTransaction {
         let mut deltas = Vec::with_capacity(states.len());
         for (name, state) in &states {
             let delta = self.entry_delta(state)?;
-            if state.created || state.moved || delta.entries != 0 {
+            if state.created || state.entry_changed || delta.entries != 0 {
                 let mut entry = state.entry.clone();
                 entry.entries = entry.entries.saturating_add_signed(delta.entries);
                 catalog_writes.put(&catalog::table_key(name), Some(Record::inline(&entry.encode())));
@@ -473,7 +473,7 @@ impl WriteTransaction {
             (None, None) => return Err(Error::NoTable { table: name.to_owned() }),
         };
         let (name_of, writes) = (name.into(), WriteSet::default());
-        let state = TableState { name: name_of, entry, writes, created, moved: false, loaded: 0 };
+        let state = TableState { name: name_of, entry, writes, created, entry_changed: false, loaded: 0 };
         let state = Arc::new(Mutex::new(state));
         let guard = state.lock_arc();
         names.insert(name.to_owned(), Name::Open(state));

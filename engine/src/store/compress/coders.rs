@@ -12,7 +12,7 @@ pub(in crate::store) type Find<'a> = &'a dyn Fn(DictionaryId) -> Option<Arc<Dict
 
 /// Why bytes cannot be decompressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::store) enum Undone {
+pub(in crate::store) enum DecompressError {
     /// They are damaged, or there are more than there is room for.
     Damaged,
     /// They name a dictionary that is missing or damaged.
@@ -22,15 +22,15 @@ pub(in crate::store) enum Undone {
     NotBuilt,
 }
 
-impl Undone {
+impl DecompressError {
     /// The error for a page with these bytes.
     pub(in crate::store) fn of_page(self, page: PageId) -> Error {
         match self {
-            Undone::Damaged => Error::corrupt(page, "its image cannot be decompressed"),
-            Undone::NoDictionary(id) => {
+            DecompressError::Damaged => Error::corrupt(page, "its image cannot be decompressed"),
+            DecompressError::NoDictionary(id) => {
                 Error::corrupt(page, format!("its image needs dictionary {id}, which is missing or damaged"))
             }
-            Undone::NotBuilt => super::no_zstd(),
+            DecompressError::NotBuilt => super::no_zstd(),
         }
     }
 }
@@ -105,7 +105,7 @@ impl Coders {
         bytes: &[u8],
         find: Find<'_>,
         out: &mut [u8],
-    ) -> Result<usize, Undone> {
+    ) -> Result<usize, DecompressError> {
         let len = match encoding {
             Encoding::Plain => out.get_mut(..bytes.len()).map(|front| {
                 front.copy_from_slice(bytes);
@@ -115,7 +115,7 @@ impl Coders {
             Encoding::Zstd => return self.unzstd(bytes, find, out),
             Encoding::Zlib => self.unzlib(bytes, out),
         };
-        len.ok_or(Undone::Damaged)
+        len.ok_or(DecompressError::Damaged)
     }
 
     #[cfg(feature = "zstd")]
@@ -135,21 +135,21 @@ impl Coders {
     }
 
     #[cfg(feature = "zstd")]
-    fn unzstd(&mut self, bytes: &[u8], find: Find<'_>, out: &mut [u8]) -> Result<usize, Undone> {
+    fn unzstd(&mut self, bytes: &[u8], find: Find<'_>, out: &mut [u8]) -> Result<usize, DecompressError> {
         if let Some(id) = dictionary_of(Encoding::Zstd, bytes) {
-            let dictionary = find(id).filter(|found| found.id() == id).ok_or(Undone::NoDictionary(id))?;
-            let decoder = dictionary.decoder().ok_or(Undone::NoDictionary(id))?;
+            let dictionary = find(id).filter(|found| found.id() == id).ok_or(DecompressError::NoDictionary(id))?;
+            let decoder = dictionary.decoder().ok_or(DecompressError::NoDictionary(id))?;
             if self.from_dictionary.is_none() {
                 self.from_dictionary = zstd::zstd_safe::DCtx::try_create();
             }
-            let context = self.from_dictionary.as_mut().ok_or(Undone::Damaged)?;
-            return context.decompress_using_ddict(out, bytes, decoder).map_err(|_| Undone::Damaged);
+            let context = self.from_dictionary.as_mut().ok_or(DecompressError::Damaged)?;
+            return context.decompress_using_ddict(out, bytes, decoder).map_err(|_| DecompressError::Damaged);
         }
         if self.unzstd.is_none() {
             self.unzstd = zstd::bulk::Decompressor::new().ok();
         }
         let len = self.unzstd.as_mut().and_then(|unzstd| unzstd.decompress_to_buffer(bytes, out).ok());
-        len.ok_or(Undone::Damaged)
+        len.ok_or(DecompressError::Damaged)
     }
 
     #[cfg(not(feature = "zstd"))]
@@ -163,8 +163,8 @@ impl Coders {
     }
 
     #[cfg(not(feature = "zstd"))]
-    fn unzstd(&mut self, _bytes: &[u8], _find: Find<'_>, _out: &mut [u8]) -> Result<usize, Undone> {
-        Err(Undone::NotBuilt)
+    fn unzstd(&mut self, _bytes: &[u8], _find: Find<'_>, _out: &mut [u8]) -> Result<usize, DecompressError> {
+        Err(DecompressError::NotBuilt)
     }
 
     fn zlib(&mut self, level: u8, packed: &[u8], out: &mut [u8]) -> Option<usize> {

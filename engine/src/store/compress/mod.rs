@@ -17,7 +17,7 @@ mod tests;
 mod totals;
 mod trial;
 
-pub(in crate::store) use coders::{Coders, Find, Undone, dictionary_of};
+pub(in crate::store) use coders::{Coders, DecompressError, Find, dictionary_of};
 pub(in crate::store) use dictionaries::Dictionaries;
 pub(in crate::store) use dictionary::{DICTIONARY_BYTES, decode_dictionaries, encode_dictionaries};
 pub use dictionary::{DICTIONARY_COPIES, DictionaryId, DictionaryPlace, MOST_DICTIONARIES};

@@ -44,7 +44,7 @@ proptest! {
             // Too little room.
             if !bytes.is_empty() {
                 let len = coders.decompress(encoding, &out, &|_| None, &mut again[1..]);
-                prop_assert_eq!(len, Err(Undone::Damaged));
+                prop_assert_eq!(len, Err(DecompressError::Damaged));
             }
         }
     }
@@ -60,10 +60,10 @@ proptest! {
             let encoding = coders.compress(compression, None, &page, 5000, &mut compressed).unwrap();
             let cut = cut % compressed.len();
             let len = coders.decompress(encoding, &compressed[..cut], &|_| None, &mut out);
-            prop_assert!(len.is_ok_and(|len| len < page.len()) || len == Err(Undone::Damaged), "{} {}", compression, cut);
+            prop_assert!(len.is_ok_and(|len| len < page.len()) || len == Err(DecompressError::Damaged), "{} {}", compression, cut);
             let encoding = coders.compress(compression, None, &vec![0; 1 << 20], 1 << 20, &mut compressed).unwrap();
             prop_assert!(compressed.len() < 8192);
-            prop_assert_eq!(coders.decompress(encoding, &compressed, &|_| None, &mut out), Err(Undone::Damaged));
+            prop_assert_eq!(coders.decompress(encoding, &compressed, &|_| None, &mut out), Err(DecompressError::Damaged));
         }
     }
 
@@ -136,7 +136,7 @@ fn a_frame_names_its_dictionary_and_needs_it() {
         assert_eq!(again[..page.len()], page[..]);
         assert_eq!(coders.decompress(encoding, &without, &own, &mut again), Ok(page.len()));
         let missing = coders.decompress(encoding, &with, &|_| None, &mut again);
-        assert_eq!(missing, Err(Undone::NoDictionary(DictionaryId(id))));
+        assert_eq!(missing, Err(DecompressError::NoDictionary(DictionaryId(id))));
         let message = missing.unwrap_err().of_page(crate::base::PageId(9)).to_string();
         assert!(
             message.contains(&format!("page 9 is corrupt: its image needs dictionary {id}, which is")),
@@ -144,7 +144,7 @@ fn a_frame_names_its_dictionary_and_needs_it() {
         );
         let (_, other) = self::primed(5);
         let wrong = coders.decompress(encoding, &with, &|_| Some(other.dictionary.clone()), &mut again);
-        assert_eq!(wrong, Err(Undone::NoDictionary(DictionaryId(id))), "another dictionary");
+        assert_eq!(wrong, Err(DecompressError::NoDictionary(DictionaryId(id))), "another dictionary");
         for at in 0..with.len() {
             let mut damaged = with.clone();
             damaged[at] ^= 1 << (at % 8);

@@ -10,7 +10,9 @@ use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, WriteKind};
 use crate::page::{Page, unpack};
 use crate::store::ChangedParts;
-use crate::store::compress::{DictionaryId, DictionaryPlace, Encoding, Undone, dictionary_of, load_dictionaries};
+use crate::store::compress::{
+    DecompressError, DictionaryId, DictionaryPlace, Encoding, dictionary_of, load_dictionaries,
+};
 use crate::store::name;
 use std::ops::Range;
 use std::time::Instant;
@@ -97,9 +99,9 @@ impl ShadowStore {
                 press.packed.resize(page.len(), 0);
                 let len = press.coders.decompress(encoding, content, &self.compression.find(), &mut press.packed);
                 self.compression.note_decompressed(started);
-                press.packed.get(..len.map_err(|undone| undone.of_page(id))?)
+                press.packed.get(..len.map_err(|error| error.of_page(id))?)
             };
-            let packed = packed.ok_or_else(|| Undone::Damaged.of_page(id))?;
+            let packed = packed.ok_or_else(|| DecompressError::Damaged.of_page(id))?;
             unpack(packed, page).map_err(|error| name(id, error))?;
             let found = Page::new(page);
             match (found.id(), found.lsn()) == (id, lsn) {

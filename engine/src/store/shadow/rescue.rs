@@ -98,18 +98,17 @@ impl ShadowStore {
         let (mut ids_end, mut last) = (high_water, meta.last);
         if guessed {
             let mut parts = FoundParts::default();
-            let mut note = |image: FoundImage<'_>| {
+            let mut note = |image: &FoundImage<'_>| {
                 ids_end = ids_end.max(image.page.0.saturating_add(1));
                 last = last.max(Lsn(image.lsn.0.saturating_add(1)));
-                parts.note(&image);
             };
-            self.survey(&mut note)?;
+            self.survey(&mut |image| {
+                note(&image);
+                parts.note(&image);
+            })?;
             // The first search leaves out images that need dictionaries.
             if parts.add_to(self.compression.dictionaries()) {
-                self.survey(&mut |image| {
-                    ids_end = ids_end.max(image.page.0.saturating_add(1));
-                    last = last.max(Lsn(image.lsn.0.saturating_add(1)));
-                })?;
+                self.survey(&mut |image| note(&image))?;
             }
         }
         Ok(RescuedStore { store: Arc::new(self), meta, superblock, guessed, ids_end, last, damage })

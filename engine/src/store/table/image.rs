@@ -20,7 +20,7 @@ use crate::base::bytes::{get_u32, put_u32, slice};
 use crate::base::checksum::checksum;
 use crate::base::{Error, PageId, Result};
 use crate::page::Page;
-use crate::store::compress::{Coders, Encoding, Find, Job, PageCompression, Places, Undone};
+use crate::store::compress::{Coders, DecompressError, Encoding, Find, Job, PageCompression, Places};
 
 /// Bytes of an image's header.
 pub(crate) const IMAGE_HEADER: usize = 16;
@@ -57,13 +57,13 @@ impl<'a> Content<'a> {
         find: Find<'_>,
         page_size: usize,
         out: &'a mut Vec<u8>,
-    ) -> Result<&'a [u8], Undone> {
+    ) -> Result<&'a [u8], DecompressError> {
         if self.encoding == Encoding::Plain {
             return Ok(self.bytes);
         }
         out.resize(page_size, 0);
         let len = coders.decompress(self.encoding, self.bytes, find, out)?;
-        out.get(..len).ok_or(Undone::Damaged)
+        out.get(..len).ok_or(DecompressError::Damaged)
     }
 }
 

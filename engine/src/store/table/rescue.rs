@@ -14,7 +14,7 @@ use crate::base::limits::MAX_PAGE_SIZE;
 use crate::base::{Damage, Error, Lsn, PageId, Result, bytes};
 use crate::io::{Disk, read_what_can_be};
 use crate::page::map_page_size;
-use crate::store::compress::{Coders, Dictionaries, DictionaryPlace, Find, FoundParts, Policies, Undone};
+use crate::store::compress::{Coders, DecompressError, Dictionaries, DictionaryPlace, Find, FoundParts, Policies};
 use crate::store::rescue::without_path;
 use crate::store::superblock::{Chosen, FRONT};
 use crate::store::{Believed, DatabaseFile, FoundImage, RescuedStore, StoreKind, Trust};
@@ -218,9 +218,9 @@ pub(super) fn each_image(
                     let lsn = Lsn(bytes::get_u64(packed, 0));
                     visit(FoundImage { page, lsn, packed }, location);
                 }
-                Err(Undone::NoDictionary(_)) => is_incomplete = true,
-                Err(Undone::Damaged) => {}
-                Err(undone) => return Err(undone.of_page(page)),
+                Err(DecompressError::NoDictionary(_)) => is_incomplete = true,
+                Err(DecompressError::Damaged) => {}
+                Err(error) => return Err(error.of_page(page)),
             }
         }
         offset += PIECE as u64;
