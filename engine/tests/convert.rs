@@ -10,14 +10,13 @@ mod stores;
 
 use duramen::db::{CompactProgress, DeltaBlocks, StoreKind};
 use duramen::io::{FileVolume, MemoryVolume, OpenMode, Volume};
-use duramen::{Builder, Database, Error, Result, TableInfo};
+use duramen::{Builder, Database, Error, Result, TableDef, TableInfo};
 use duramen_sim::{FailingVolume, HookedVolume, Hooks};
 use kinds::{Entries, Kind, contents, kinds};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use stores::STORES;
 
 const NAME: &str = "t.duramen";
@@ -211,37 +210,69 @@ fn the_new_file_is_in_the_place_of_the_old_one_and_open_to_the_same_people() -> 
     Ok(())
 }
 
-/// Moves the database away just before the conversion gives its name to the new one, and puts another in its place.
+/// Moves the database away during the conversion, and puts another, which stays open, in its place.
 #[derive(Debug)]
 struct Intruder {
     path: PathBuf,
-    came: AtomicBool,
+    /// True: when the conversion first reads the locked database. False: just before the new one gets its name.
+    early: bool,
+    other: OnceLock<Database>,
 }
 
-impl Hooks for Intruder {
-    fn before_exchange(&self, _: &str, _: &str) -> Result<()> {
-        if !self.came.swap(true, Ordering::Relaxed) {
+const TREES: TableDef<u64, u64> = TableDef::new("trees");
+
+impl Intruder {
+    fn come(&self) -> Result<()> {
+        if self.other.get().is_none() {
             fs::rename(&self.path, self.path.with_extension("moved")).unwrap();
-            options().create(&self.path)?.close()?;
+            let other = self.other.get_or_init(|| options().create(&self.path).unwrap());
+            let tx = other.begin_write()?;
+            tx.open_table(TREES)?.put(&1, &700)?;
+            tx.commit()?;
         }
         Ok(())
     }
 }
 
+impl Hooks for Intruder {
+    fn before_read(&self, name: &str, _: u64, _: usize) -> Result<()> {
+        if self.early && name == NAME { self.come() } else { Ok(()) }
+    }
+
+    fn before_exchange(&self, _: &str, _: &str) -> Result<()> {
+        if self.early { Ok(()) } else { self.come() }
+    }
+}
+
 #[test]
-fn another_database_that_gets_the_name_meanwhile_stays() -> Result<()> {
+fn another_database_that_gets_the_name_before_the_exchange_stays() -> Result<()> {
+    intrude(false)
+}
+
+#[test]
+fn another_database_that_gets_the_name_at_the_beginning_keeps_its_log() -> Result<()> {
+    intrude(true)
+}
+
+fn intrude(early: bool) -> Result<()> {
     let mut rng = fastrand::Rng::with_seed(8);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
     let kinds = kinds(5, &mut rng);
     make(StoreKind::Table, &path, &kinds, &mut rng)?;
-    let intruder = Arc::new(Intruder { path: path.clone(), came: AtomicBool::new(false) });
-    let volume = HookedVolume::new(Arc::new(FileVolume::open(folder.path())?), intruder);
+    let intruder = Arc::new(Intruder { path: path.clone(), early, other: OnceLock::new() });
+    let volume = HookedVolume::new(Arc::new(FileVolume::open(folder.path())?), intruder.clone());
     let converted = to(StoreKind::Shadow).convert_on(Arc::new(volume), NAME, |_| ());
     assert!(matches!(converted, Err(Error::NotFound { .. })), "{converted:?}");
-    assert_eq!(names(folder.path()), [NAME, "t.moved"]);
-    let db = options().open(&path)?;
-    assert_eq!((db.stats().store, db.begin_read()?.tables()?.len()), (Some(StoreKind::Table), 0));
+    assert_eq!(names(folder.path()), [NAME, "t.duramen-log.000001", "t.moved"]);
+    // As if the process that has it were killed now.
+    let killed = tempfile::tempdir().unwrap();
+    for name in names(folder.path()) {
+        fs::copy(folder.path().join(&name), killed.path().join(&name)).unwrap();
+    }
+    let db = options().open(killed.path().join(NAME))?;
+    assert_eq!(db.stats().store, Some(StoreKind::Table));
+    assert_eq!(db.begin_read()?.open_table(TREES)?.get(&1)?.map(|years| years.value()), Some(700));
     assert_eq!(options().open(path.with_extension("moved"))?.begin_read()?.tables()?.len(), kinds.len());
     Ok(())
 }

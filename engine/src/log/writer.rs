@@ -74,10 +74,10 @@ impl Log {
         segment::numbers(config)
     }
 
-    /// Removes all segments of this prefix, durably. The database must be closed: it needs none of them.
-    pub(crate) fn remove_stale(config: &LogConfig) -> Result<()> {
-        for number in Log::stale(config)? {
-            config.volume.remove(&segment::name(config, number))?;
+    /// Removes the segments in `stale`, durably. The database must be closed: it needs none of them.
+    pub(crate) fn remove_stale(config: &LogConfig, stale: &[u32]) -> Result<()> {
+        for number in stale {
+            config.volume.remove(&segment::name(config, *number))?;
         }
         config.volume.sync()
     }

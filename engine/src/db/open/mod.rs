@@ -99,12 +99,7 @@ impl Builder {
         let began = Instant::now();
         let (log, mut redone) = if opened.meta.clean {
             opened.store.use_closed_state();
-            // The segments are listed before the lock is checked: if this file is removed, a later database with the
-            // same name has a log of its own, which is not among these segments.
-            let stale = Log::stale(&config)?;
-            if !opened.lock.is_of(name)? {
-                return Err(Error::NotFound { path: opened.path });
-            }
+            let stale = opened.stale(&config, name)?;
             if let Err(cause) = opened.check_writable() {
                 return Ok((opened.into_reader(self, Some(&cause)), Some(cause)));
             }
@@ -264,14 +259,29 @@ impl Opened {
     }
 
     /// Removes the log segments that an earlier process has left of a closed database, durably.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the name belongs to another file by now.
     pub(in crate::db) fn remove_log(&self, volume: Arc<dyn Volume>, name: &str) -> Result<()> {
         let config = log_config(volume, name, &self.meta);
-        if Log::stale(&config)?.is_empty() {
+        let stale = self.stale(&config, name)?;
+        if stale.is_empty() {
             return Ok(());
         }
         // The superblock that needs no log may be in the file cache only.
         self.store.file().secure()?;
-        Log::remove_stale(&config)
+        Log::remove_stale(&config, &stale)
+    }
+
+    /// The segments of earlier logs with the name of this closed database. They are listed before the lock is checked:
+    /// if a program without a lock moves this file away, a later database with the same name has a log of its own,
+    /// which is not among these segments.
+    fn stale(&self, config: &LogConfig, name: &str) -> Result<Vec<u32>> {
+        let stale = Log::stale(config)?;
+        match self.lock.is_of(name)? {
+            true => Ok(stale),
+            false => Err(Error::NotFound { path: self.path.clone() }),
+        }
     }
 
     fn maps(&self) -> impl Iterator<Item = PageId> {
