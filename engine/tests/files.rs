@@ -7,12 +7,15 @@ mod numbers;
 mod stores;
 
 use duramen::db::StoreKind;
+use duramen::io::FileVolume;
 use duramen::{Builder, Database, Durability, Error, Result};
+use duramen_sim::{HookedVolume, Hooks};
 use numbers::{TABLE, keys};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use stores::STORES;
 
@@ -239,6 +242,45 @@ fn remove_an_open_file(store: StoreKind) -> Result<()> {
     db.close()?;
     assert_eq!(keys(&options().open(&path)?)?, 2);
     Ok(())
+}
+
+/// A device without space for the log of a database that is being created. When the creation takes its file away,
+/// another program has moved the file and created another database.
+#[derive(Debug)]
+struct Intruder {
+    path: PathBuf,
+    other: OnceLock<Database>,
+}
+
+impl Hooks for Intruder {
+    fn before_write(&self, name: &str, _: u64, _: usize) -> Result<()> {
+        if name.contains("-log.") { Err(Error::Full { path: self.path.clone() }) } else { Ok(()) }
+    }
+
+    fn before_rename(&self, from: &str, _: &str) -> Result<()> {
+        if from == "t.duramen" {
+            fs::rename(&self.path, self.path.with_extension("moved")).unwrap();
+            let other = self.other.get_or_init(|| options().create(&self.path).unwrap());
+            put(other, 1)?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_creation_that_fails_removes_its_own_file_only() -> Result<()> {
+    STORES.into_iter().try_for_each(fail_a_creation)
+}
+
+fn fail_a_creation(store: StoreKind) -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.duramen");
+    let intruder = Arc::new(Intruder { path: path.clone(), other: OnceLock::new() });
+    let volume = HookedVolume::new(Arc::new(FileVolume::open(folder.path())?), intruder.clone());
+    let created = in_store(store).create_on(Arc::new(volume), "t.duramen");
+    assert!(matches!(created, Err(Error::Full { .. })), "{created:?}");
+    assert_eq!(names(folder.path()), ["t.duramen", "t.duramen-log.000001", "t.moved"]);
+    put(intruder.other.get().expect("another database"), 2)
 }
 
 #[test]

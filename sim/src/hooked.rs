@@ -34,6 +34,15 @@ pub trait Hooks: Debug + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Called before the file `from` gets the name `to`.
+    ///
+    /// # Errors
+    /// The error of the renaming. Then nothing has changed.
+    fn before_rename(&self, from: &str, to: &str) -> Result<()> {
+        let _ = (from, to);
+        Ok(())
+    }
+
     /// Called before two files exchange their names.
     ///
     /// # Errors
@@ -93,6 +102,7 @@ impl<H: Hooks> Volume for HookedVolume<H> {
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.hooks.before_rename(from, to)?;
         self.inner.rename(from, to)
     }
 

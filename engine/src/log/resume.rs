@@ -28,12 +28,18 @@ impl Log {
             chain: end.chain,
         };
         let ends = reader.plan.iter().skip(1).map(|next| next.start);
-        let mut older: Vec<Older> =
-            reader.plan.iter().zip(ends).map(|(header, end)| Older { number: header.number, end }).collect();
+        let mut older: Vec<Older> = reader
+            .plan
+            .iter()
+            .zip(ends)
+            .map(|(header, end)| Older { number: header.number, end, cut: false })
+            .collect();
         let listed: Vec<u32> = older.iter().map(|older| older.number).collect();
         // Segments that the reader did not need are removed together with the last segment that it read.
-        let rest = reader.survey.ours.iter().map(|header| header.number).chain(reader.survey.cut);
-        older.extend(rest.filter(|number| !listed.contains(number)).map(|number| Older { number, end: header.start }));
+        let (ours, cut) = (reader.survey.ours.iter().map(|header| (header.number, false)), reader.survey.cut.iter());
+        let rest = ours.chain(cut.map(|number| (*number, true)));
+        let rest = rest.filter(|(number, _)| !listed.contains(number));
+        older.extend(rest.map(|(number, cut)| Older { number, end: header.start, cut }));
         give_back_reserve(&config, &reader.plan)?;
         Log::begin(config, header, older)
     }

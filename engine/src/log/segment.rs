@@ -77,12 +77,20 @@ pub(super) fn number_after(config: &LogConfig, number: u32) -> Result<u32> {
     number.checked_add(1).ok_or_else(|| Error::Exists { path: config.volume.path(&name(config, number)) })
 }
 
-/// Creates the file of segment `number`, without content. Its name is durable on return. It has the permissions of the
-/// database file.
-pub(super) fn create_empty(config: &LogConfig, number: u32) -> Result<Arc<dyn Disk>> {
-    let disk = config.volume.create_beside(&name(config, number), config.database_name())?;
+/// Creates the file of the first segment from `number` on whose name is free, without content, and returns its number.
+/// Its name is durable on return. It has the permissions of the database file.
+///
+/// A name is in use if the database file was moved away while it was open: its log and that of the next database with
+/// its name grow side by side.
+pub(super) fn create_empty(config: &LogConfig, mut number: u32) -> Result<(u32, Arc<dyn Disk>)> {
+    let disk = loop {
+        match config.volume.create_beside(&name(config, number), config.database_name()) {
+            Err(Error::Exists { .. }) => number = number_after(config, number)?,
+            created => break created?,
+        }
+    };
     config.volume.sync()?;
-    Ok(disk)
+    Ok((number, disk))
 }
 
 /// Writes and syncs the header that makes an empty file a segment.

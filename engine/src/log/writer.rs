@@ -59,6 +59,8 @@ struct Tail {
 pub(super) struct Older {
     pub(super) number: u32,
     pub(super) end: Lsn,
+    /// The recovery found it without a header.
+    pub(super) cut: bool,
 }
 
 impl Log {
@@ -82,6 +84,16 @@ impl Log {
         config.volume.sync()
     }
 
+    /// Removes the segments of this database, but not durably. The database must not have been open.
+    pub(crate) fn remove_own(config: &LogConfig) -> Result<()> {
+        for number in segment::numbers(config)? {
+            if matches!(segment::inspect(config, number), Ok(SegmentFile::Ours(_))) {
+                config.volume.remove(&segment::name(config, number))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Like [`Log::create`], but removes only the segments in `stale`.
     pub(crate) fn create_after(config: LogConfig, epoch: u32, start: Lsn, stale: &[u32]) -> Result<Log> {
         let chain = chained(config.seed(), &epoch.to_le_bytes());
@@ -93,8 +105,9 @@ impl Log {
     }
 
     /// Creates the first segment of an epoch.
-    pub(super) fn begin(config: LogConfig, header: SegmentHeader, older: Vec<Older>) -> Result<Log> {
-        let disk = segment::create_empty(&config, header.number)?;
+    pub(super) fn begin(config: LogConfig, mut header: SegmentHeader, older: Vec<Older>) -> Result<Log> {
+        let disk;
+        (header.number, disk) = segment::create_empty(&config, header.number)?;
         if let Err(error) = segment::write_header(&config, &*disk, &header) {
             // A file without a header is not a segment. If the removal fails too, the file only takes a name.
             let _ = config.volume.remove(&segment::name(&config, header.number));
@@ -217,9 +230,8 @@ impl Log {
         // Syncs most of the log while other threads append. The second sync, during the switch, then has little to
         // write.
         self.make_durable(self.next_lsn())?;
-        let number = *next_number;
+        let (number, disk) = segment::create_empty(&self.config, *next_number)?;
         *next_number = segment::number_after(&self.config, number)?;
-        let disk = segment::create_empty(&self.config, number)?;
         let rotated = self.change_to(disk, number);
         if rotated.is_err() {
             // A file without a header is not a segment. If the removal fails too, the file only takes a name.
@@ -241,7 +253,7 @@ impl Log {
             return Err(leader.fail(&error));
         }
         next.older = std::mem::take(&mut tail.older);
-        next.older.push(Older { number: tail.header.number, end: start });
+        next.older.push(Older { number: tail.header.number, end: start, cut: false });
         let mut old = std::mem::replace(&mut *tail, next);
         drop(tail);
         leader.succeed(start);
@@ -285,14 +297,17 @@ impl Log {
     /// Which of these segments belong to this log. If the database file was removed while it was open, a new database
     /// may have a log with the same names.
     fn ours(&self, numbers: &[u32]) -> Vec<u32> {
-        let known: Vec<u32> = {
+        let (known, cut): (Vec<u32>, Vec<u32>) = {
             let tail = self.tail.lock();
-            tail.older.iter().map(|older| older.number).chain([tail.header.number]).collect()
+            let cut = tail.older.iter().filter(|older| older.cut).map(|older| older.number).collect();
+            (tail.older.iter().map(|older| older.number).chain([tail.header.number]).collect(), cut)
         };
         let is_ours = |number: &u32| match segment::inspect(&self.config, *number) {
             Ok(SegmentFile::Ours(_)) => true,
-            Ok(SegmentFile::Foreign) => false,
-            Ok(SegmentFile::Cut | SegmentFile::Damaged) | Err(_) => known.contains(number),
+            Ok(SegmentFile::Foreign) | Err(Error::NotFound { .. }) => false,
+            // Another database may be creating a segment.
+            Ok(SegmentFile::Cut) => cut.contains(number),
+            Ok(SegmentFile::Damaged) | Err(_) => known.contains(number),
         };
         numbers.iter().copied().filter(is_ours).collect()
     }

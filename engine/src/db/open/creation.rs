@@ -4,11 +4,12 @@
 //! The lock is held from the creation of the file until the database is closed. A file is removed only under its lock,
 //! so no other process can have opened it. What the database contains must not be known here.
 
-use super::Opened;
 use super::options::Builder;
+use super::{Opened, log_config};
 use crate::base::{Error, Lsn, Result};
 use crate::db::Database;
 use crate::io::{Disk, LockGuard, Locked, OpenMode, Volume};
+use crate::log::Log;
 use crate::store::{self, Meta, StoreOptions, WriteTotals};
 use std::sync::Arc;
 
@@ -29,8 +30,6 @@ pub(in crate::db) struct Creation {
     empty: Option<Locked>,
     /// The empty block device that the database is made in. It has its name from the beginning.
     device: Option<Arc<dyn Disk>>,
-    /// Files that existed before and have the names of segments of its log.
-    old: Vec<String>,
     done: bool,
 }
 
@@ -77,8 +76,8 @@ impl Creation {
                 },
             };
             let device = disk.capacity().map(|_| disk.clone());
-            let (name, lock, old) = (name.to_owned(), guard.into(), volume.list(&segments(name))?);
-            let creation = Creation { volume, name, current_name, database_id, lock, empty, device, old, done: false };
+            let (name, lock) = (name.to_owned(), guard.into());
+            let creation = Creation { volume, name, current_name, database_id, lock, empty, device, done: false };
             let meta = Meta {
                 database_id,
                 page_size,
@@ -184,21 +183,33 @@ impl Creation {
 
     /// Removes all files that were created. If a program without a lock has replaced the file, the new one stays.
     fn undo(&self) -> Result<()> {
-        if !self.lock.is_of(&self.current_name)? {
+        let Creation { volume, name, current_name, .. } = self;
+        Log::remove_own(&log_config(volume.clone(), current_name, self.database_id))?;
+        if !self.lock.is_of(current_name)? {
             return Ok(());
         }
-        remove_log(&*self.volume, &self.current_name, &self.old)?;
         if let Some(device) = &self.device {
             device.resize(0)?;
             device.sync()?;
-        } else if self.current_name == self.name && self.empty.is_some() {
-            let disk = self.volume.open(&self.current_name, OpenMode::Write)?;
-            disk.resize(0)?;
-            disk.sync()?;
+        } else if current_name == name && self.empty.is_some() {
+            // Opened before the lock is checked: the name does not return to this file once it has another.
+            let disk = volume.open(name, OpenMode::Write)?;
+            if self.lock.is_of(name)? {
+                disk.resize(0)?;
+                disk.sync()?;
+            }
+        } else if current_name == name {
+            // Another file may get the name at any time, but not the temporary name, which belongs to this one.
+            let temporary = unfinished_name(name, self.database_id);
+            volume.rename(name, &temporary)?;
+            match self.lock.is_of(&temporary)? {
+                true => volume.remove(&temporary)?,
+                false => volume.rename(&temporary, name)?,
+            }
         } else {
-            self.volume.remove(&self.current_name)?;
+            volume.remove(current_name)?;
         }
-        self.volume.sync()
+        volume.sync()
     }
 }
 
@@ -236,10 +247,9 @@ fn segments(name: &str) -> String {
     format!("{name}-log.")
 }
 
-/// Removes the log of a database, except the files in `keep`. The caller holds the lock of the database.
-fn remove_log(volume: &dyn Volume, name: &str, keep: &[String]) -> Result<()> {
-    let segments = volume.list(&segments(name))?;
-    segments.iter().filter(|segment| !keep.contains(segment)).try_for_each(|segment| volume.remove(segment))
+/// Removes the log of a database. The caller holds the lock of the database.
+fn remove_log(volume: &dyn Volume, name: &str) -> Result<()> {
+    volume.list(&segments(name))?.iter().try_for_each(|segment| volume.remove(segment))
 }
 
 /// The length of a file; `None` if it does not exist.
@@ -293,10 +303,10 @@ fn remove_abandoned(volume: &dyn Volume, name: &str, lock: Option<&dyn LockGuard
         // cut.
         match volume.lock(&file, true) {
             Ok(_held) => {
-                remove_log(volume, &file, &[])?;
+                remove_log(volume, &file)?;
                 volume.remove(&file)?;
             }
-            Err(Error::NotFound { .. }) => remove_log(volume, &file, &[])?,
+            Err(Error::NotFound { .. }) => remove_log(volume, &file)?,
             Err(_) => {}
         }
     }

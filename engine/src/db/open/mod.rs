@@ -86,7 +86,7 @@ impl Builder {
         name: &str,
     ) -> Result<(Database, Option<Error>)> {
         let volume = Arc::new(CountedVolume::new(volume, opened.store.file().write_counts()));
-        let config = LogConfig { shape: self.log_shape, ..log_config(volume, name, &opened.meta) };
+        let config = LogConfig { shape: self.log_shape, ..log_config(volume, name, opened.meta.database_id) };
         let meta = opened.meta;
         let LogPosition { epoch, .. } = next_epoch(&meta);
         let position = Meta { clean: false, epoch, redo: meta.last, table: meta.last, ..meta };
@@ -192,8 +192,8 @@ fn is_new(meta: &Meta) -> bool {
 }
 
 /// The log of a database, for reading. For writing, the caller sets the shape.
-pub(super) fn log_config(volume: Arc<dyn Volume>, name: &str, meta: &Meta) -> LogConfig {
-    LogConfig { volume, prefix: format!("{name}-log"), database: meta.database_id, shape: LogShape::default() }
+pub(super) fn log_config(volume: Arc<dyn Volume>, name: &str, database: u128) -> LogConfig {
+    LogConfig { volume, prefix: format!("{name}-log"), database, shape: LogShape::default() }
 }
 
 /// The start of the log of a closed database when it is opened for writing.
@@ -245,7 +245,7 @@ impl Opened {
     /// [`Error::CorruptMeta`] if the database has lost its catalog.
     pub(in crate::db) fn needs_recovery(&self, volume: Arc<dyn Volume>, name: &str) -> Result<bool> {
         // If the log continues after a superblock that needs no log, a newer superblock is damaged.
-        let config = log_config(volume, name, &self.meta);
+        let config = log_config(volume, name, self.meta.database_id);
         if !self.meta.clean || log_continues(&config, next_epoch(&self.meta))? {
             return Ok(true);
         }
@@ -263,7 +263,7 @@ impl Opened {
     /// # Errors
     /// [`Error::NotFound`] if the name belongs to another file by now.
     pub(in crate::db) fn remove_log(&self, volume: Arc<dyn Volume>, name: &str) -> Result<()> {
-        let config = log_config(volume, name, &self.meta);
+        let config = log_config(volume, name, self.meta.database_id);
         let stale = self.stale(&config, name)?;
         if stale.is_empty() {
             return Ok(());

@@ -2,6 +2,7 @@
 mod damage;
 mod epochs;
 mod group;
+mod others;
 mod round_trip;
 mod volume;
 

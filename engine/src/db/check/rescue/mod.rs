@@ -138,7 +138,7 @@ fn replay_what_is_left(
     name: &str,
     damage: &mut Vec<Damage>,
 ) -> Result<Option<Redone>> {
-    match replay(opened, &log_config(volume.clone(), name, &opened.meta)) {
+    match replay(opened, &log_config(volume.clone(), name, opened.meta.database_id)) {
         Ok((redone, broken)) => {
             damage.extend(broken.map(|cause| Damage::Log { cause }));
             if redone.unfinished.is_some() {

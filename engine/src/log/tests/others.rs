@@ -1,0 +1,52 @@
+//! Promise: a log that lives beside another with the same prefix, because the file of its database was moved away while
+//! it was open, leaves the segments of the other alone.
+
+use super::*;
+
+fn other(volume: &TestVolume) -> LogConfig {
+    LogConfig { database: !DATABASE, ..packed(volume) }
+}
+
+#[test]
+fn two_logs_of_one_prefix_take_different_segments() -> Result<()> {
+    let volume = TestVolume::default();
+    let ours = Log::create(packed(&volume), 1, Lsn(1))?;
+    let theirs = Log::create_after(other(&volume), 1, Lsn(1), &[])?;
+    for (log, payload) in [(&ours, b"oak"), (&theirs, b"elm"), (&ours, b"ash"), (&theirs, b"yew")] {
+        log.append(1, payload)?;
+        log.rotate()?;
+    }
+    assert_eq!(volume.list("db-log")?.len(), 6);
+    assert_eq!(read_all(packed(&volume), at(Lsn(1), 1))?, [b"oak", b"ash"]);
+    ours.remove_all()?;
+    assert_eq!(read_all(other(&volume), at(Lsn(1), 1))?, [b"elm", b"yew"]);
+    Ok(())
+}
+
+#[test]
+fn a_segment_that_another_log_is_creating_stays() -> Result<()> {
+    let volume = TestVolume::default();
+    let ours = Log::create(packed(&volume), 1, Lsn(1))?;
+    let second = ours.rotate()?;
+    // The other database has removed them, and creates its own.
+    for number in [1, 2] {
+        volume.remove(&segment_name(number))?;
+        volume.create_beside(&segment_name(number), "db")?;
+    }
+    ours.remove_before(second)?;
+    ours.remove_all()?;
+    assert_eq!(volume.list("db-log")?, [segment_name(1), segment_name(2)]);
+    Ok(())
+}
+
+#[test]
+fn a_segment_that_a_power_cut_left_without_a_header_goes_with_the_log() -> Result<()> {
+    let volume = TestVolume::default();
+    drop(Log::create(packed(&volume), 1, Lsn(1))?);
+    volume.create_beside(&segment_name(2), "db")?;
+    let log = Log::resume(read(packed(&volume), at(Lsn(1), 1), Lsn::ZERO)?.expect("a log"))?;
+    assert_eq!(volume.list("db-log")?.len(), 3);
+    log.remove_all()?;
+    assert!(volume.list("db-log")?.is_empty());
+    Ok(())
+}
