@@ -165,6 +165,31 @@ fn what_a_process_has_shown_survives_a_later_power_cut() -> Result<()> {
 }
 
 #[test]
+fn bytes_that_were_not_written_are_zeros_after_every_cut() -> Result<()> {
+    let volume = DeviceVolume::new(9, 12)?;
+    let disk = volume.open(NAME, OpenMode::Write)?;
+    disk.complete()?;
+    for step in 0..8 {
+        disk.write_at(step * MIB + 12_345, &[1; 700])?;
+        if step % 3 == 0 {
+            disk.sync()?;
+        }
+    }
+    for cut in volume.0.cuts(4) {
+        let state = DeviceVolume(volume.0.crash(cut));
+        let disk = match state.open(NAME, OpenMode::Read) {
+            // It was not complete.
+            Err(Error::NotADatabase { .. }) => continue,
+            opened => opened?,
+        };
+        let mut content = vec![0; usize::try_from(disk.size()?).unwrap()];
+        disk.read_at(0, &mut content)?;
+        assert!(content.iter().all(|byte| *byte <= 1), "{cut:?}, a {}", volume.0.describe(cut.event));
+    }
+    Ok(())
+}
+
+#[test]
 fn a_creation_that_is_not_finished_leaves_an_empty_device() -> Result<()> {
     for store in STORES {
         let DeviceVolume(volume) = DeviceVolume::new(7, 12)?;
@@ -255,29 +280,9 @@ fn a_full_device_refuses_whole_commits_and_takes_removals() -> Result<()> {
 #[cfg(target_os = "linux")]
 mod system {
     use super::*;
+    use duramen_sim::LoopDevice;
     use std::os::unix::fs::{MetadataExt, symlink};
     use std::path::Path;
-    use std::process::Command;
-
-    /// A loop device, which is taken away at the end.
-    struct Loop(String);
-
-    impl Loop {
-        fn of(file: &Path) -> Result<Loop, String> {
-            let made = Command::new("losetup").arg("--find").arg("--show").arg(file).output();
-            let made = made.map_err(|error| format!("losetup: {error}"))?;
-            match made.status.success() {
-                true => Ok(Loop(String::from_utf8_lossy(&made.stdout).trim().to_owned())),
-                false => Err(String::from_utf8_lossy(&made.stderr).trim().to_owned()),
-            }
-        }
-    }
-
-    impl Drop for Loop {
-        fn drop(&mut self) {
-            let _ = Command::new("losetup").arg("--detach").arg(&self.0).status();
-        }
-    }
 
     #[test]
     fn a_loop_device_is_a_file_with_its_log_beside_the_link() -> Result<()> {
@@ -286,29 +291,29 @@ mod system {
             let at = |name: &str| folder.path().join(name);
             let backing = std::fs::File::create(at("backing")).unwrap();
             backing.set_len(128 * MIB).unwrap();
-            let device = match Loop::of(&at("backing")) {
+            let device = match LoopDevice::of(&at("backing")) {
                 Ok(device) => device,
                 Err(why) => {
                     println!("SKIPPED: this test needs a loop device: {why}");
                     return Ok(());
                 }
             };
-            let direct = Database::create(&device.0).map(drop);
+            let direct = Database::create(device.path()).map(drop);
             assert!(matches!(direct, Err(Error::Option { option: "path", .. })), "{direct:?}");
             std::fs::create_dir(at("db")).unwrap();
             let path = at("db/forest");
-            symlink(&device.0, &path).unwrap();
+            symlink(device.path(), &path).unwrap();
             use_it(store, &path, &at("backing"), &device)?;
         }
         Ok(())
     }
 
-    fn use_it(store: StoreKind, path: &Path, backing: &Path, device: &Loop) -> Result<()> {
+    fn use_it(store: StoreKind, path: &Path, backing: &Path, device: &LoopDevice) -> Result<()> {
         let options = options().store(store).cache(1 << 20);
-        std::fs::write(&device.0, b"other data").unwrap();
+        std::fs::write(device.path(), b"other data").unwrap();
         let foreign = options.create(path).map(drop);
         assert!(matches!(foreign, Err(Error::NotADatabase { .. })), "{foreign:?}");
-        std::fs::write(&device.0, [0; 10]).unwrap();
+        std::fs::write(device.path(), [0; 10]).unwrap();
         let db = options.create(path)?;
         let put = |db: &Database, keys: std::ops::Range<u64>, byte: u8| -> Result<()> {
             let tx = db.begin_write()?;
@@ -322,7 +327,7 @@ mod system {
         put(&db, 100..200, 2)?;
         // Another name of the same device, from which a second database would be opened, or which could be mounted.
         let other = path.with_file_name("other");
-        std::os::unix::fs::symlink(&device.0, &other).unwrap();
+        std::os::unix::fs::symlink(device.path(), &other).unwrap();
         assert!(matches!(options.open(&other), Err(Error::Locked { .. })));
         let logs = || {
             let names = std::fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name());

@@ -3,6 +3,8 @@
 mod analyze;
 mod bad_input;
 mod convert;
+#[cfg(target_os = "linux")]
+mod device;
 mod dump_restore;
 mod entries;
 mod load_scan;
