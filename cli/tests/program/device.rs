@@ -7,10 +7,6 @@ use std::fmt::Write;
 use std::fs::File;
 use std::os::unix::fs::symlink;
 
-fn json(place: &Place, command: &str, input: &str) -> Value {
-    serde_json::from_str(&place.ok(&format!("{command} --format json"), input)).unwrap()
-}
-
 #[test]
 fn commands_use_a_database_on_a_device_like_one_in_a_file() {
     for store in ["table", "shadow"] {
@@ -28,12 +24,13 @@ fn commands_use_a_database_on_a_device_like_one_in_a_file() {
         for n in 0..20_000 {
             writeln!(text, "forest/of/the/north/{n:07}\tvalue {n}").unwrap();
         }
-        let loaded = json(&place, &format!("load t.duramen t --store {store} -q"), &text);
-        let stat = &json(&place, "stat t.duramen", "")["database"];
+        let loaded = place.ok(&format!("load t.duramen t --store {store} -q --format json"), &text);
+        let loaded: Value = serde_json::from_str(&loaded).unwrap();
+        let stat = &place.json("stat t.duramen")["database"];
         assert_eq!((stat["store"].as_str(), &loaded["database_bytes"]), (Some(store), &stat["allocated_bytes"]));
         assert!(loaded["database_bytes"].as_u64() > Some(100_000), "{loaded}");
-        assert_eq!(json(&place, "check t.duramen", "")["sound"], true);
-        assert_eq!(json(&place, "compact t.duramen -q", "")["entries"], 20_000);
+        assert_eq!(place.json("check t.duramen")["sound"], true);
+        assert_eq!(place.json("compact t.duramen -q")["entries"], 20_000);
         place.ok("dump t.duramen dump -q", "");
         place.ok("restore copy.duramen dump -q", "");
         assert_eq!(place.ok("scan copy.duramen t", ""), text);

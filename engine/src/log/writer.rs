@@ -84,7 +84,7 @@ impl Log {
         config.volume.sync()
     }
 
-    /// Removes the segments of this database, but not durably. The database must not have been open.
+    /// Removes the segments of this database. The removals are not durable yet. The database must not be open.
     pub(crate) fn remove_own(config: &LogConfig) -> Result<()> {
         for number in segment::numbers(config)? {
             if matches!(segment::inspect(config, number), Ok(SegmentFile::Ours(_))) {

@@ -192,14 +192,16 @@ impl Creation {
             device.resize(0)?;
             device.sync()?;
         } else if current_name == name && self.empty.is_some() {
-            // Opened before the lock is checked: the name does not return to this file once it has another.
+            // A file that was moved away does not get its name back. So the file that was opened is this one if the name
+            // is still that of this file.
             let disk = volume.open(name, OpenMode::Write)?;
             if self.lock.is_of(name)? {
                 disk.resize(0)?;
                 disk.sync()?;
             }
         } else if current_name == name {
-            // Another file may get the name at any time, but not the temporary name, which belongs to this one.
+            // The name can pass to another file between a check and a removal. The temporary name contains the id of
+            // this database, so no other program uses it.
             let temporary = unfinished_name(name, self.database_id);
             volume.rename(name, &temporary)?;
             match self.lock.is_of(&temporary)? {
