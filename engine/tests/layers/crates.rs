@@ -26,6 +26,7 @@ const FOLDERS: &[(&str, &str, Uses)] = &[
     ("engine/tests", "", &[("duramen", Part::All), ("duramen_sim", Part::All)]),
     ("query", "duramen_query", &[("duramen", Part::Shown)]),
     ("cli", "", &[("duramen", Part::Shown), ("duramen_query", Part::All)]),
+    ("cli/tests", "", &[("duramen", Part::Shown), ("duramen_sim", Part::All)]),
     ("sim", "duramen_sim", &[("duramen", Part::Shown)]),
     ("bench", "duramen_bench", &[("duramen", Part::Shown), ("duramen_codec", Part::All), ("duramen_sim", Part::All)]),
     ("fuzz", "duramen_fuzz", &[("duramen", Part::All), ("duramen_codec", Part::All)]),
