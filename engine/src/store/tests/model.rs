@@ -303,8 +303,10 @@ impl<S: Subject> ModelRun<S> {
         self.frozen = None;
         self.withheld.clear();
         self.store = S::of(DatabaseFile::open(self.disk.clone(), Path::new("db")).unwrap()).unwrap();
-        if was_closed {
-            self.store.use_closed_state();
+        match was_closed {
+            true => self.store.use_closed_state(),
+            // As every recovery does before it writes a page.
+            false => self.store.note_log_end(Lsn(self.seed)).unwrap(),
         }
         self.changed.clear();
         self.spoilt = false;
