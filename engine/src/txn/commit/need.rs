@@ -159,8 +159,8 @@ impl<'e> Survey<'e> {
         Ok(())
     }
 
-    /// Reads and pins the leaf that `target` names. Adds the pages on the path to it: each of them may change and be
-    /// merged with its neighbour.
+    /// Reads and pins the leaf that `target` names. Adds it and the pages on the path to it: each of these may change and be merged
+    /// with its neighbour.
     fn visit<R>(&mut self, tree: &Tree, target: Target<'_>, look: impl FnOnce(Page<'_>) -> R) -> Result<R> {
         std::mem::swap(&mut self.path, &mut self.before);
         let mut leaf = PageId::NONE;
@@ -209,11 +209,17 @@ impl<'e> Survey<'e> {
         Ok(looked)
     }
 
-    /// Adds a leaf that may change, and the inner pages on the path to it that were not counted yet.
+    /// Adds a leaf that may change, and the inner pages on the path to it that were not counted yet, each with a neighbour.
     fn note_leaf(&mut self, leaf: PageId, inner: usize) {
         self.last = leaf;
-        self.pages(2 * (1 + inner), 1 + inner);
+        self.pages(1 + 2 * inner, 1 + inner);
         self.need.log += inner * 64;
+    }
+
+    /// Adds a page besides the last leaf: the neighbour with which it may be merged when it has lost entries, or the second new
+    /// page of a root that is split. A put that needs no space changes the leaf alone.
+    fn note_neighbour(&mut self) {
+        self.pages(1, 0);
     }
 
     /// Examines a point write and those after it that belong to the same leaf.
@@ -252,6 +258,9 @@ impl<'e> Survey<'e> {
             let grows = 2 * own.bytes + page_size / 8;
             own.may_split = own.bytes > 0 && (!tree.layout.leaf.adds_up() || page.free() < grows);
         })?;
+        if own.may_split || own.removes {
+            self.note_neighbour();
+        }
         self.read_heap(&heap, own.pages)?;
         self.need.runs += own.runs;
         let split = if own.may_split { page_size / 2 + 4 * own.longest + RECORD_LOG } else { 0 };
@@ -325,6 +334,7 @@ impl<'e> Survey<'e> {
     fn visit_emptied<R>(&mut self, tree: &Tree, target: Target<'_>, look: impl FnOnce(Page<'_>) -> R) -> Result<R> {
         let last = self.last;
         let looked = self.visit(tree, target, look)?;
+        self.note_neighbour();
         if self.last != last {
             self.add(self.page_size + self.page_size / 8, 0, false);
         }
