@@ -23,12 +23,6 @@ impl Engine {
         }
     }
 
-    /// Bytes of a place that meets a target.
-    pub(crate) fn place_of_target(&self, bytes: u32) -> u64 {
-        let places = self.compression().map(PageCompression::places);
-        places.map_or(bytes.into(), |places| places.of_target(bytes) as u64)
-    }
-
     /// True if compressing the pages of a table with this policy takes long enough for another thread, and may use one.
     pub(crate) fn compresses_in_threads(&self, policy: PagePolicy) -> bool {
         let threads = self.compression().map_or(1, PageCompression::threads);

@@ -3,18 +3,17 @@
 
 use super::target_fill::TargetFill;
 use crate::base::limits::max_record;
-use crate::base::{PageId, Result};
+use crate::base::{PageId, Result, TableId};
 use crate::db::catalog::TableEntry;
 use crate::db::catalog::entry_rules::EntryRules;
 use crate::db::catalog::spec::{TableSpec, record_list};
 use crate::db::transaction::unlogged_writer::PackedPages;
 use crate::db::transaction::write::WriteTransaction;
 use crate::db::types::TableOptions;
-use crate::page::{Page, Record};
+use crate::page::Record;
 use crate::store::PagePolicy;
 use crate::tree::{BulkLoader, BulkSink, Tree, TreeLayout};
 use crate::txn::{UNLOGGED_BATCH, large};
-use std::collections::VecDeque;
 use std::io::Read;
 
 /// The default fill of bulk-loaded pages. It leaves some space for later inserts.
@@ -31,16 +30,11 @@ use std::io::Read;
 /// ```
 pub const DEFAULT_FILL: f32 = 0.95;
 
-/// Pages that are written together while the bytes that leaves compress to decide how full the next ones are.
-const ADAPTIVE_BATCH: usize = 16;
-
 /// Writes pages to their final places, several at a time, and collects these places.
 pub(crate) struct Sink<'t> {
     tx: &'t WriteTransaction,
     fill: TargetFill,
     waiting: PackedPages,
-    /// The parts to which the pages were filled that are waiting or being written, if the fill adapts itself.
-    parts: VecDeque<f32>,
     /// So many are written together.
     batch: usize,
     /// They are written in another thread.
@@ -48,32 +42,22 @@ pub(crate) struct Sink<'t> {
 }
 
 impl<'t> Sink<'t> {
-    /// For the leaves of a table with this policy.
-    pub(crate) fn for_policy(tx: &'t WriteTransaction, policy: PagePolicy) -> Sink<'t> {
+    /// For the pages of a table with this policy.
+    pub(crate) fn for_table(tx: &'t WriteTransaction, table: TableId, policy: PagePolicy) -> Sink<'t> {
         let engine = &tx.shared.engine;
-        let fill = TargetFill::new(policy, engine.page_size(), |target| engine.place_of_target(target));
-        let most = (UNLOGGED_BATCH / engine.page_size()).max(1);
-        let batch = if fill.is_adaptive() { most.min(ADAPTIVE_BATCH) } else { most };
+        let compression = engine.compression();
+        let dictionary = compression.and_then(|compression| compression.primed(table, policy));
         Sink {
             tx,
-            fill,
+            fill: TargetFill::new(policy, engine.page_size(), compression, dictionary),
             waiting: Vec::new(),
-            parts: VecDeque::new(),
-            batch,
+            batch: (UNLOGGED_BATCH / engine.page_size()).max(1),
             in_thread: engine.compresses_in_threads(policy),
         }
     }
 
     fn write_waiting(&mut self, in_thread: bool) -> Result<()> {
-        let written = self.tx.write_pages(std::mem::take(&mut self.waiting), in_thread)?;
-        if self.fill.is_adaptive() {
-            let pages = written.iter().zip(self.parts.drain(..written.len().min(self.parts.len())));
-            let leaves = pages.filter(|((_, packed), _)| Page::new(packed).is_leaf());
-            let store = self.tx.shared.engine.page_store();
-            let place_of = |id| store.as_ref().and_then(|store| store.place_bytes(id)).unwrap_or(0);
-            self.fill.note(leaves.map(|((id, _), part)| (part, place_of(*id))));
-        }
-        Ok(())
+        self.tx.write_pages(std::mem::take(&mut self.waiting), in_thread)
     }
 }
 
@@ -84,9 +68,7 @@ impl BulkSink for Sink<'_> {
 
     fn write(&mut self, id: PageId, packed: &[u8]) -> Result<()> {
         self.waiting.push((id, packed.to_vec()));
-        if self.fill.is_adaptive() {
-            self.parts.push_back(self.fill.part());
-        }
+        self.fill.note(packed);
         if self.waiting.len() >= self.batch { self.write_waiting(self.in_thread) } else { Ok(()) }
     }
 
@@ -102,7 +84,7 @@ impl BulkSink for Sink<'_> {
 impl WriteTransaction {
     /// Writes the root of a tree whose other pages a [`Sink`] has written. `root` is one of the transaction's pages.
     pub(crate) fn write_root(&self, root: PageId, packed: Vec<u8>) -> Result<()> {
-        self.write_pages(vec![(root, packed)], false).map(drop)
+        self.write_pages(vec![(root, packed)], false)
     }
 }
 
@@ -332,7 +314,7 @@ impl WriteTransaction {
         let engine = &self.shared.engine;
         let Tree { layout, table, .. } = entry.tree;
         let loader = BulkLoader::new(
-            Sink::for_policy(self, entry.policy),
+            Sink::for_table(self, table, entry.policy),
             engine.page_size(),
             layout,
             table,

@@ -184,8 +184,13 @@ impl WriteTransaction {
         // freed.
         old.check_inner_pages(&engine.pages())?;
         let fill = engine.best_fill(DEFAULT_FILL);
-        let mut loader =
-            BulkLoader::new(Sink::for_policy(self, entry.policy), engine.page_size(), old.layout, old.table, fill);
+        let mut loader = BulkLoader::new(
+            Sink::for_table(self, old.table, entry.policy),
+            engine.page_size(),
+            old.layout,
+            old.table,
+            fill,
+        );
         let mut cursor = Cursor::new(engine, old, View::At(crate::base::Lsn::MAX), Bound::Unbounded, Bound::Unbounded);
         while let Some((key, record)) = cursor.next()? {
             if record.large && copies_runs {

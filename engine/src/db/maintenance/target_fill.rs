@@ -1,41 +1,62 @@
 //! [`TargetFill`]: how full a bulk load fills leaves that must compress to the target of their table.
 
-use crate::store::{Compression, Overflow, PagePolicy, Target};
+use crate::page::Page;
+use crate::store::{Compression, Overflow, PageCompression, PagePolicy, Primed, Target, Trial};
+use std::sync::Arc;
 
-/// How full leaves may be, so that most of them compress to the target of their table. Only a table whose leaves are split
-/// otherwise needs it.
+/// How full leaves may be, so that nearly all of them compress to the target of their table. Only a table whose leaves are split
+/// otherwise needs it. It compresses a sample of the leaves.
 pub(super) struct TargetFill {
-    /// Bytes of a place; `None` if leaves may miss the target.
-    target: Option<u64>,
-    /// The part of a page that certainly meets the target.
-    least: f32,
+    sample: Option<Sample>,
     part: f32,
-    /// Leaves in a row that met the target.
-    met: u32,
+}
+
+/// What the leaves compress to.
+struct Sample {
+    compression: Compression,
+    dictionary: Option<Arc<Primed>>,
+    trial: Trial,
+    /// The part of a page that meets the target without compression.
+    least: f32,
+    /// The bytes that leaves shall compress to.
+    aim: f32,
+    /// The bytes that leaves of the whole usual length compress to: the mean, and the mean deviation from it. Newer leaves count more.
+    mean: f32,
+    deviation: f32,
+    leaves: usize,
 }
 
 impl TargetFill {
-    /// By how much a leaf that misses the target reduces the part.
-    const LESS: f32 = 0.97;
-    /// By how much this number of leaves that meet it increases it.
-    const MORE: f32 = 1.01;
-    const MET: u32 = 32;
+    /// The part of the target that leaves shall take. The rest is for updates: a leaf that misses the target takes twice the space.
+    const AIM: f32 = 0.98;
+    /// So many leaves at the beginning are all compressed, and of the others one in so many.
+    const SAMPLE: usize = 16;
 
-    /// `place_of` returns the bytes of a place that meets a target.
-    pub(super) fn new(policy: PagePolicy, page_size: usize, place_of: impl Fn(u32) -> u64) -> TargetFill {
-        let target = match policy {
-            PagePolicy { compression: Compression::None, .. } | PagePolicy { overflow: Overflow::Spill, .. } => None,
-            PagePolicy { target: Target::Fit, .. } => None,
-            PagePolicy { target: Target::Bytes(bytes), .. } => Some(place_of(bytes)),
+    /// For pages of `page_size` bytes of a table with this policy. `dictionary` is what they are compressed with.
+    pub(super) fn new(
+        policy: PagePolicy,
+        page_size: usize,
+        compression: Option<&PageCompression>,
+        dictionary: Option<Arc<Primed>>,
+    ) -> TargetFill {
+        let most = match policy {
+            PagePolicy { overflow: Overflow::Spill, .. } | PagePolicy { target: Target::Fit, .. } => None,
+            PagePolicy { target: Target::Bytes(_), .. } => {
+                compression.and_then(|compression| compression.places().most_compressed(policy, page_size))
+            }
         };
         #[allow(clippy::cast_precision_loss)]
-        let least = target.map_or(1.0, |bytes| bytes as f32 / page_size as f32);
-        TargetFill { target, least, part: 1.0, met: 0 }
-    }
-
-    /// True if the places of leaves are to be noted.
-    pub(super) fn is_adaptive(&self) -> bool {
-        self.target.is_some()
+        let sample = most.map(|most| Sample {
+            compression: policy.compression,
+            dictionary,
+            trial: Trial::default(),
+            least: (most as f32 / page_size as f32).min(1.0),
+            aim: most as f32 * Self::AIM,
+            mean: 0.0,
+            deviation: 0.0,
+            leaves: 0,
+        });
+        TargetFill { sample, part: 1.0 }
     }
 
     /// The part of its usual bytes to which the next leaf is filled.
@@ -43,21 +64,30 @@ impl TargetFill {
         self.part
     }
 
-    /// Notes leaves that were written: the part to which each was filled, and the bytes of its place.
-    pub(super) fn note(&mut self, leaves: impl Iterator<Item = (f32, u64)>) {
-        let Some(target) = self.target else { return };
-        for (part, place) in leaves {
-            // Leaves that were filled before the last change say nothing about the present part, unless they met the target
-            // although they were fuller.
-            if place <= target && part >= self.part {
-                self.met += 1;
-            } else if place > target && part <= self.part {
-                (self.part, self.met) = ((self.part * Self::LESS).max(self.least), 0);
-            }
+    /// Notes a packed page that was filled to that part.
+    pub(super) fn note(&mut self, packed: &[u8]) {
+        let Some(sample) = self.sample.as_mut().filter(|_| Page::new(packed).is_leaf()) else { return };
+        let leaf = sample.leaves;
+        sample.leaves += 1;
+        if leaf < Self::SAMPLE || leaf.is_multiple_of(Self::SAMPLE) {
+            let result = sample.trial.run_with(sample.compression, sample.dictionary.as_deref(), packed);
+            self.part = sample.part_after(leaf, self.part, result.bytes());
         }
-        if self.met >= Self::MET {
-            (self.part, self.met) = ((self.part * Self::MORE).min(1.0), 0);
+    }
+}
+
+impl Sample {
+    /// The part for the next leaves, after one that was filled to `part` compresses to `bytes`.
+    fn part_after(&mut self, leaf: usize, part: f32, bytes: usize) -> f32 {
+        #[allow(clippy::cast_precision_loss)]
+        let (whole, weight) = (bytes as f32 / part, 1.0 / (leaf + 1).min(TargetFill::SAMPLE) as f32);
+        let difference = whole - self.mean;
+        self.mean += weight * difference;
+        if leaf > 0 {
+            self.deviation += weight * (difference.abs() - self.deviation);
         }
+        // Of leaves whose lengths vary evenly around the mean, one in 50 is longer than this.
+        (self.aim / (self.mean + 2.5 * self.deviation).max(1.0)).clamp(self.least, 1.0)
     }
 }
 
@@ -65,31 +95,47 @@ impl TargetFill {
 mod tests {
     use super::*;
 
-    #[test]
-    fn leaves_are_filled_until_most_meet_the_target() {
-        let policy = |overflow| PagePolicy {
+    fn sample() -> Sample {
+        Sample {
             compression: Compression::Lz4,
-            target: Target::Bytes(8192),
-            overflow,
-            dictionary: false,
-        };
-        assert!(!TargetFill::new(policy(Overflow::Spill), 16_384, u64::from).is_adaptive());
-        let mut fill = TargetFill::new(policy(Overflow::Split), 16_384, u64::from);
-        let mut missed = 0;
-        for leaf in 0..1000 {
-            // Compression saves three tenths.
-            let place = if fill.part() * 0.7 > 0.5 { 16_384 } else { 8192 };
-            missed += u32::from(place > 8192 && leaf >= 100);
-            fill.note([(fill.part(), place)].into_iter());
+            dictionary: None,
+            trial: Trial::default(),
+            least: 0.5,
+            aim: 8000.0,
+            mean: 0.0,
+            deviation: 0.0,
+            leaves: 0,
         }
-        assert!((0.66..0.73).contains(&fill.part()) && missed < 50, "{} {missed}", fill.part());
-        let part = fill.part();
-        // Of leaves that were written together, one that misses is enough.
-        fill.note([(part, 16_384); 16].into_iter());
-        assert_eq!(fill.part(), part * TargetFill::LESS);
-        fill.note([(part, 16_384); 16].into_iter());
-        assert_eq!(fill.part(), part * TargetFill::LESS, "they were filled before");
-        (0..100).for_each(|_| fill.note([(fill.part(), 16_384)].into_iter()));
-        assert_eq!(fill.part(), 0.5, "half a page needs no compression");
+    }
+
+    /// The part after leaves of 16,384 bytes that compress to `share(leaf)` of what they are filled to.
+    fn part_after(sample: &mut Sample, leaves: usize, share: impl Fn(usize) -> f32) -> f32 {
+        (0..leaves).fold(1.0, |part, leaf| {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let bytes = (16_384.0 * part * share(leaf)) as usize;
+            sample.part_after(leaf, part, bytes)
+        })
+    }
+
+    #[test]
+    fn leaves_are_filled_so_that_they_meet_the_target() {
+        let of = |share: fn(usize) -> f32| part_after(&mut sample(), 100, share);
+        assert!((of(|_| 0.7) - 8000.0 / 16_384.0 / 0.7).abs() < 0.001, "{}", of(|_| 0.7));
+        assert_eq!(of(|_| 0.4), 1.0, "leaves may be full");
+        assert_eq!(of(|_| 1.0), 0.5, "half a page needs no compression");
+        let varied = of(|leaf| [0.66, 0.7, 0.74][leaf % 3]);
+        assert!((8000.0 / 16_384.0 / 0.8..8000.0 / 16_384.0 / 0.72).contains(&varied), "{varied}");
+    }
+
+    #[test]
+    fn one_leaf_is_enough_to_find_the_part() {
+        let part = part_after(&mut sample(), 1, |_| 0.7);
+        assert!((part - 8000.0 / 16_384.0 / 0.7).abs() < 0.001, "{part}");
+    }
+
+    #[test]
+    fn the_part_follows_the_data() {
+        let part = part_after(&mut sample(), 300, |leaf| if leaf < 100 { 0.6 } else { 0.8 });
+        assert!((part - 8000.0 / 16_384.0 / 0.8).abs() < 0.01, "{part}");
     }
 }

@@ -22,11 +22,11 @@ pub(crate) struct UnloggedWriter(Mutex<Option<JoinHandle<Written>>>);
 
 impl WriteTransaction {
     /// Waits for the batch before, and writes pages that the transaction has allocated. If `in_thread` is true, they are still
-    /// being written when this returns. Returns the pages that have been written.
-    pub(crate) fn write_pages(&self, pages: PackedPages, in_thread: bool) -> Result<PackedPages> {
-        let before = self.await_pages()?;
+    /// being written when this returns.
+    pub(crate) fn write_pages(&self, pages: PackedPages, in_thread: bool) -> Result<()> {
+        self.await_pages()?;
         if pages.is_empty() {
-            return Ok(before);
+            return Ok(());
         }
         if !in_thread {
             return self.note_written(write(&self.shared, pages));
@@ -39,20 +39,20 @@ impl WriteTransaction {
             // The system has no thread to give.
             Err(_) => return self.note_written(write(&self.shared, std::mem::take(&mut *pages.lock()))),
         }
-        Ok(before)
+        Ok(())
     }
 
-    /// Waits for the batch that is being written, if there is one, and returns its pages.
-    pub(crate) fn await_pages(&self) -> Result<PackedPages> {
+    /// Waits for the batch that is being written, if there is one.
+    pub(crate) fn await_pages(&self) -> Result<()> {
         let thread = self.unlogged_writer.0.lock().take();
         match thread.map(JoinHandle::join) {
-            None => Ok(PackedPages::new()),
+            None => Ok(()),
             Some(Ok(written)) => self.note_written(written),
             Some(Err(panic)) => std::panic::resume_unwind(panic),
         }
     }
 
-    fn note_written(&self, written: Written) -> Result<PackedPages> {
+    fn note_written(&self, written: Written) -> Result<()> {
         let (pages, places) = written?;
         let mut adopted = self.adopted.lock();
         for ((id, _), place) in pages.iter().zip(places) {
@@ -61,7 +61,7 @@ impl WriteTransaction {
                 adopted.1 = place;
             }
         }
-        Ok(pages)
+        Ok(())
     }
 }
 

@@ -31,7 +31,7 @@ impl Places {
 
     /// The most bytes that a packed page of `len` bytes may have after compression with this policy. `None`: the page is not
     /// compressed.
-    pub(in crate::store) fn most_compressed(&self, policy: PagePolicy, len: usize) -> Option<usize> {
+    pub(crate) fn most_compressed(&self, policy: PagePolicy, len: usize) -> Option<usize> {
         let place = match policy {
             PagePolicy { compression: Compression::None, .. } => return None,
             // The place is then shorter by a unit at least.

@@ -24,6 +24,11 @@ pub struct TrialResult {
 }
 
 impl TrialResult {
+    /// Bytes after compression, or of the page if they are not fewer.
+    pub fn bytes(&self) -> usize {
+        self.compressed.unwrap_or(self.packed)
+    }
+
     /// Bytes of the place that the page would get. `policy` has the compression of the trial, or none.
     pub fn place_bytes(&self, policy: PagePolicy, places: &Places) -> u64 {
         let most = places.most_compressed(policy, self.packed);
