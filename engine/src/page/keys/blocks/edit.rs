@@ -40,16 +40,15 @@ impl EditState {
         Index::new(self.codec(), bytes::slice(list, 0, self.used), self.count)
     }
 
-    /// Returns the descriptor of a block and a copy of its bytes with room for changes; an error if it has more bytes
-    /// than any valid block.
-    fn copy<T: IntKey>(&self, index: &Index<'_, T>, at: usize) -> Result<(Block<T>, T::Scratch), String> {
-        let mut scratch = T::scratch();
+    /// Copies the bytes of a block to `scratch`, which has room for changes, and returns the descriptor; an error if the
+    /// block has more bytes than any valid one.
+    fn copy<T: IntKey>(&self, index: &Index<'_, T>, at: usize, scratch: &mut T::Scratch) -> Result<Block<T>, String> {
         let (block, body) = index.block(at);
         if body.len() > scratch.as_ref().len() {
             return Err(format!("block {at} has {} bytes", body.len()));
         }
         bytes::put(scratch.as_mut(), 0, body);
-        Ok((block, scratch))
+        Ok(block)
     }
 
     pub(super) fn used_of<'s, T: IntKey>(&self, block: &Block<T>, scratch: &'s [u8]) -> Result<&'s [u8], String> {
@@ -85,7 +84,8 @@ pub(super) fn insert<T: IntKey>(list: &mut [u8], place: EditState, slot: usize, 
         return Ok(Some(place.used));
     }
     let index = place.index::<T>(list);
-    let (old, (mut block, mut scratch)) = (index.block(at).1.len(), place.copy(&index, at)?);
+    let (old, mut scratch) = (index.block(at).1.len(), T::scratch());
+    let mut block = place.copy(&index, at, &mut scratch)?;
     let front = key < block.first;
     match T::insert(place.codec(), &mut block, scratch.as_mut(), key).map_err(damaged)? {
         Edit::Done(found) => expect(index.start(at) + found)?,
@@ -108,13 +108,15 @@ fn insert_behind<T: IntKey>(list: &mut [u8], place: EditState, at: usize, key: T
             let from = place.used - body.len();
             return append(list, place, at, block, from, key);
         }
-        let (mut block, mut scratch) = place.copy(&index, at)?;
+        let mut scratch = T::scratch();
+        let mut block = place.copy(&index, at, &mut scratch)?;
         T::append(place.codec(), &mut block, scratch.as_mut(), key).map_err(damaged)?;
         let body = place.used_of(&block, scratch.as_ref())?;
         return splice(list, place, at..at + 1, &[(block, body)]);
     }
     if at + 1 < index.len() && index.keys_in(at + 1) < place.rule.most() {
-        let (old, (mut block, mut scratch)) = (index.block(at + 1).1.len(), place.copy(&index, at + 1)?);
+        let (old, mut scratch) = (index.block(at + 1).1.len(), T::scratch());
+        let mut block = place.copy(&index, at + 1, &mut scratch)?;
         T::insert(place.codec(), &mut block, scratch.as_mut(), key).map_err(damaged)?;
         let body = place.used_of(&block, scratch.as_ref())?;
         if body.len() <= old + most_growth::<T>(place.codec()) {
@@ -213,7 +215,8 @@ pub(super) fn remove<T: IntKey>(list: &mut [u8], place: EditState, from: usize, 
 
 fn remove_one<T: IntKey>(list: &mut [u8], place: EditState, at: usize, position: usize) -> EditResult {
     let index = place.index::<T>(list);
-    let (mut block, mut scratch) = place.copy(&index, at)?;
+    let mut scratch = T::scratch();
+    let mut block = place.copy(&index, at, &mut scratch)?;
     let old = index.block(at).1.len();
     if block.count == 1 && position == 0 {
         return splice::<T>(list, place, at..at + 1, &[]);
