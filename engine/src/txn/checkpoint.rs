@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A checkpoint of the places is due when superseded images are this part of those that are live.
-const SUPERSEDED_PART: u64 = 4;
+const SUPERSEDED_PART: u64 = 8;
 /// Superseded images with fewer bytes are not worth a checkpoint.
 pub(super) const SMALL_SUPERSEDED: u64 = 8 << 20;
 
