@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 const ENTRIES: usize = 40;
 /// Entries of a table without: more than a block takes.
 const KEYS: usize = 300;
-/// The file with a dictionary.
-const DICTIONARY: &str = "dictionary";
+/// The files with a dictionary: name, store, page size, and number and kind of the documents.
+const DICTIONARIES: [(&str, StoreKind, usize, u64, u64); 2] =
+    [("dictionary", StoreKind::Table, 4096, 1500, 0), ("shadow-dictionary", StoreKind::Shadow, 8192, 1000, 5)];
 /// The codecs that the file of blocks has; each newer one has a file of its own.
 const FIRST_CODECS: usize = 8;
 
@@ -201,7 +202,7 @@ fn databases_of_every_key_layout_are_read_as_they_were_written() -> Result<()> {
 
 #[test]
 fn no_golden_file_is_left_that_nothing_reads() {
-    let names = files().into_iter().map(|(name, _)| name).chain([DICTIONARY.to_owned()]);
+    let names = files().into_iter().map(|(name, _)| name).chain(DICTIONARIES.map(|(name, ..)| name.to_owned()));
     let known: Vec<String> = names.map(|name| format!("{name}.duramen")).collect();
     for entry in fs::read_dir(folder()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
@@ -216,23 +217,35 @@ fn databases_with_dictionaries_are_read_as_they_were_written() -> Result<()> {
     use documents::{DOCUMENTS, document, put};
     let writes = std::env::var_os("DURAMEN_GOLDEN").is_some_and(|wish| wish == "write");
     let copies = tempfile::tempdir().unwrap();
-    let (name, keys, path) = (DICTIONARY, 1500, folder().join(format!("{DICTIONARY}.duramen")));
-    if writes && !path.exists() {
-        let db = Database::builder().page_size(4096).background(false).create(&path)?;
-        put(&db, DOCUMENTS, 0..keys, 0)?;
-        db.compact(|_| ())?;
-        db.close()?;
-    }
-    let copy = copies.path().join(name);
-    fs::copy(&path, &copy).unwrap();
-    let db = Database::open(&copy)?;
-    assert!(db.dictionaries()?.iter().all(|one| one.is_used) && db.dictionaries()?.len() == 1, "{name}");
-    assert_eq!(db.verify(|_| ())?.findings, [], "{name}");
-    let table = db.begin_read()?.open_table(DOCUMENTS)?;
-    assert_eq!(table.len(), keys, "{name}");
-    for entry in table.range(..) {
-        let (key, value) = entry?;
-        assert_eq!(value.value(), document(key.value(), 0), "{name}");
+    for (name, store, page_size, keys, kind) in DICTIONARIES {
+        let (path, copy) = (folder().join(format!("{name}.duramen")), copies.path().join(name));
+        if writes && !path.exists() {
+            let mut builder = Database::builder().page_size(page_size).background(false).store(store);
+            if store == StoreKind::Shadow {
+                builder = builder.delta(DeltaBlocks::OFF);
+            }
+            let db = builder.create(&copy)?;
+            put(&db, DOCUMENTS, 0..keys, kind)?;
+            // The second one makes the file shorter.
+            for _ in 0..2 {
+                db.compact(|_| ())?;
+                db.checkpoint()?;
+                while db.maintain()? {}
+            }
+            db.close()?;
+            fs::copy(&copy, &path).unwrap();
+        }
+        fs::copy(&path, &copy).unwrap();
+        let db = Database::open(&copy)?;
+        assert_eq!(db.stats().store, Some(store), "{name}");
+        assert!(db.dictionaries()?.iter().all(|one| one.is_used) && db.dictionaries()?.len() == 1, "{name}");
+        assert_eq!(db.verify(|_| ())?.findings, [], "{name}");
+        let table = db.begin_read()?.open_table(DOCUMENTS)?;
+        assert_eq!(table.len(), keys, "{name}");
+        for entry in table.range(..) {
+            let (key, value) = entry?;
+            assert_eq!(value.value(), document(key.value(), kind), "{name}");
+        }
     }
     Ok(())
 }

@@ -131,7 +131,8 @@ impl Tree {
     /// that is reached and every large record.
     ///
     /// # Errors
-    /// Only if the root cannot be read at all. All other problems are in the result.
+    /// Only if the root cannot be read at all, and [`Error::NotBuilt`], which tells nothing of the pages. All other problems
+    /// are in the result.
     pub fn verify<S: PageRead>(&self, store: &S, visit: &mut dyn FnMut(Visit<'_>)) -> Result<TreeStats> {
         self.walk(store, KeyRange::default(), (Some(Vec::new()), Some(None)), visit)
     }
@@ -165,6 +166,9 @@ impl Tree {
         let mut walk = Walk { tree: self, store, visit, seen, stats, waiting, heap: BTreeMap::new(), previous: None };
         while let Some(expected) = walk.waiting.pop() {
             if let Err(error) = walk.page(&expected) {
+                if matches!(error, Error::NotBuilt { .. }) {
+                    return Err(error);
+                }
                 walk.previous = None;
                 walk.problem(&expected, &error);
             }

@@ -100,7 +100,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// Errors that are not findings, such as a cache that is too small.
+    /// Errors that are not findings, such as a cache that is too small, or [`Error::NotBuilt`] if this build cannot read a page.
     pub fn verify(&self, mut progress: impl FnMut(u64)) -> Result<CheckReport> {
         let shared = self.shared();
         let _writer = shared.engine.exclude_writers();
@@ -247,6 +247,7 @@ impl Check<'_> {
         };
         let mut stats = match verified {
             Ok(stats) => stats,
+            Err(error @ Error::NotBuilt { .. }) => return Err(error),
             Err(error) => {
                 let (page, what) = page_and_message(&error, tree.root);
                 TreeStats { problems: vec![anywhere(page, what)], ..TreeStats::default() }
@@ -255,6 +256,9 @@ impl Check<'_> {
         for (leaf, lower, record) in runs {
             stats.large_value_bytes += large::len(&record).unwrap_or_default();
             if let Err(error) = self.run(&record) {
+                if matches!(error, Error::NotBuilt { .. }) {
+                    return Err(error);
+                }
                 let (page, what) = page_and_message(&error, leaf);
                 let mut upper = lower.clone();
                 bytes::to_next(&mut upper);

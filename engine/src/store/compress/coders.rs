@@ -16,6 +16,7 @@ pub(in crate::store) enum DecompressError {
     /// They are damaged, or there are more than there is room for.
     Damaged,
     /// They name a dictionary that is missing or damaged.
+    #[cfg_attr(not(feature = "zstd"), expect(dead_code))]
     NoDictionary(DictionaryId),
     /// This build does not have the encoding.
     #[cfg_attr(feature = "zstd", expect(dead_code))]
