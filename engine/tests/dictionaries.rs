@@ -9,6 +9,7 @@ mod documents;
 mod stores;
 
 use documents::{DOCUMENTS, document, put};
+use duramen::base::checksum::checksum;
 use duramen::db::{Compression, CompressionPlan, Damage, DictionaryInfo, StoreKind, Strategy};
 use duramen::io::{MemoryVolume, OpenMode, Volume};
 use duramen::{Builder, Database, Error, Result, TableDef};
@@ -237,6 +238,122 @@ fn one_copy_may_be_damaged_and_without_both_an_error_names_page_and_dictionary()
             let (db, _) = options().open_damaged_on(volume, NAME)?;
             let table = db.begin_read()?.open_table(DOCUMENTS)?;
             assert!(table.range(..).next().is_none_or(|entry| entry.is_err()), "{store:?}");
+        }
+    }
+    Ok(())
+}
+
+/// A field of the place of a dictionary, by its offset, and a wrong value.
+type Forgery = (usize, u32);
+
+/// Offsets in the place of a dictionary.
+const NUMBER: usize = 0;
+const TABLE: usize = 4;
+const FIRST: usize = 8;
+const SECOND: usize = 12;
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+fn set_u32(bytes: &mut [u8], at: usize, value: u32) {
+    bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+/// Offsets in a superblock: its sequence number, the bytes of the store, and its checksum.
+const SEQUENCE: usize = 32;
+const OWN: usize = 84;
+const CHECKSUM: usize = 4092;
+
+/// A golden file whose newest superblock leads to other values: those of the place of its dictionary, and perhaps another count
+/// of dictionaries. The checksums are right.
+fn forged(store: StoreKind, forgeries: &[Forgery], count: Option<u32>) -> Result<Arc<MemoryVolume>> {
+    let name = if store == StoreKind::Table { "dictionary" } else { "shadow-dictionary" };
+    let path = format!("{}/tests/golden/{name}.duramen", env!("CARGO_MANIFEST_DIR"));
+    let mut file = std::fs::read(path).unwrap();
+    let newest = if u32_at(&file, SEQUENCE) > u32_at(&file, 4096 + SEQUENCE) { 0 } else { 4096 };
+    let own = newest + OWN;
+    if store == StoreKind::Shadow {
+        forgeries.iter().for_each(|(at, value)| set_u32(&mut file, own + 420 + at, *value));
+        count.iter().for_each(|count| file[own + 18..own + 20].copy_from_slice(&(*count as u16).to_le_bytes()));
+    } else {
+        // The places are at the end of the directory.
+        let (start, len) = (512 * u32_at(&file, own) as usize, u32_at(&file, own + 8) as usize);
+        assert_eq!(checksum(&file[start..start + len]), u32_at(&file, own + 16));
+        forgeries.iter().for_each(|(at, value)| set_u32(&mut file, start + len - 16 + at, *value));
+        let crc = checksum(&file[start..start + len]);
+        set_u32(&mut file, own + 16, crc);
+        count.iter().for_each(|count| set_u32(&mut file, own + 24, *count));
+    }
+    let crc = checksum(&file[newest..newest + CHECKSUM]);
+    set_u32(&mut file, newest + CHECKSUM, crc);
+    let volume = MemoryVolume::new();
+    volume.open(NAME, OpenMode::CreateNew)?.write_at(0, &file)?;
+    Ok(Arc::new(volume))
+}
+
+/// The kind of the documents in a golden file.
+fn kind_in(db: &Database) -> u64 {
+    if db.stats().store == Some(StoreKind::Table) { 0 } else { 5 }
+}
+
+/// Looks for keys. Returns how many answers are errors, each of which names a page and the dictionary.
+fn refused(db: &Database, number: u32) -> Result<usize> {
+    let kind = kind_in(db);
+    let (table, mut refused) = (db.begin_read()?.open_table(DOCUMENTS)?, 0);
+    for key in (0..1000).step_by(9) {
+        match table.get(key) {
+            Ok(value) => assert_eq!(value.unwrap().value(), document(key, kind)),
+            Err(Error::Corrupt { page, what }) => {
+                assert!(!page.is_none() && what.contains(&format!("dictionary {number},")), "{page}: {what}");
+                refused += 1;
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(refused)
+}
+
+#[test]
+fn a_superblock_that_names_a_wrong_place_of_a_dictionary_costs_at_most_the_pages_that_need_it() -> Result<()> {
+    for store in STORES {
+        let sound = options().open_read_only_on(forged(store, &[], None)?, NAME)?;
+        let number = used(&sound)?[0];
+        assert_eq!(refused(&sound, number)?, 0);
+        drop(sound);
+        let places = [1, u32::MAX];
+        let one = places.iter().flat_map(|page| [vec![(FIRST, *page)], vec![(SECOND, *page)]]);
+        let harmless = one.chain([vec![(TABLE, 0)], vec![(TABLE, u32::MAX)]]);
+        let both = places.iter().map(|page| vec![(FIRST, *page), (SECOND, *page)]);
+        let harmful = both.chain([0, number + 1, u32::MAX].map(|other| vec![(NUMBER, other)]));
+        for (forgeries, is_harmful) in harmless.map(|one| (one, false)).chain(harmful.map(|one| (one, true))) {
+            let (what, volume) = (format!("{store:?}: {forgeries:?}"), forged(store, &forgeries, None)?);
+            let db = options().open_read_only_on(volume.clone(), NAME)?;
+            assert_eq!(refused(&db, number)? > 0, is_harmful, "{what}");
+            assert_eq!(db.verify(|_| ())?.findings.is_empty(), !is_harmful, "{what}");
+            drop(db);
+            let db = options().open_on(volume.clone(), NAME)?;
+            let written = put(&db, DOCUMENTS, 0..9, kind_in(&db));
+            let compacted = db.compact(|_| ());
+            if is_harmful {
+                assert!(
+                    matches!((written, compacted), (Err(Error::Corrupt { .. }), Err(Error::Corrupt { .. }))),
+                    "{what}"
+                );
+                assert!(!db.dictionaries()?.is_empty(), "{what}: it is not dropped");
+            } else {
+                written?;
+                compacted?;
+                assert_eq!(refused(&db, number)?, 0, "{what}");
+                assert_eq!(db.verify(|_| ())?.findings, [], "{what}");
+            }
+        }
+        for count in [0, 2, 63, 64, 65, 0xFFFF] {
+            match options().open_read_only_on(forged(store, &[], Some(count))?, NAME) {
+                Ok(db) => drop(refused(&db, number)?),
+                Err(Error::CorruptMeta { .. }) => {}
+                Err(other) => panic!("{store:?}, {count} dictionaries: {other}"),
+            }
         }
     }
     Ok(())

@@ -2,15 +2,21 @@
 //! commits, aborts, range removals, snapshots, checkpoints and reopenings, with a cache that is much smaller than the
 //! data.
 
+#[path = "workload/documents.rs"]
+mod documents;
 #[path = "workload/layouts.rs"]
 mod layouts;
+#[path = "workload/stores.rs"]
+mod stores;
 
+use documents::{DOCUMENTS, document, put};
 use duramen::db::types::{Separators, TableOptions};
-use duramen::db::{Compression, Overflow, Target};
-use duramen::{Database, Durability, Result};
+use duramen::db::{Compression, CompressionPlan, Overflow, StoreKind, Strategy as PlanStrategy, Target};
+use duramen::{Database, Durability, Result, TableDef};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use stores::STORES;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -27,6 +33,8 @@ enum Op {
     Reopen,
     Maintain,
     Compact,
+    /// A compaction that may train a dictionary for the table, or takes its dictionary away.
+    Dictionary(bool),
 }
 
 /// Keys from a small space, so that they meet again: short ones, ones with a long common start, and a few huge ones.
@@ -139,6 +147,30 @@ fn integer_ops(kind: Kind) -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(ops, 1..200).prop_map(|ops| ops.concat())
 }
 
+/// Keys of a table of documents, at most.
+const DOCUMENT_KEYS: u64 = 2000;
+
+/// Operations on a table of documents of several kinds, each of which needs a dictionary of its own.
+fn document_ops() -> impl Strategy<Value = Vec<Op>> {
+    let put = |key: u64, kind: u64| Op::Put(key.to_be_bytes().to_vec(), document(key, kind).into_bytes());
+    let stretch = move |(first, count, step, kind): (u64, u64, u64, u64)| {
+        (0..count).map(|n| put((first + n * step) % DOCUMENT_KEYS, kind)).collect()
+    };
+    let [a, b] = [0..DOCUMENT_KEYS, 0..DOCUMENT_KEYS];
+    let ops = prop_oneof![
+        10 => (0..DOCUMENT_KEYS, 1u64..700, 1u64..4, 5u64..8).prop_map(stretch),
+        6 => (0..DOCUMENT_KEYS, 5u64..8).prop_map(move |(key, kind)| vec![put(key, kind)]),
+        6 => (0..DOCUMENT_KEYS).prop_map(|key| vec![Op::Remove(key.to_be_bytes().to_vec())]),
+        1 => (a, b).prop_map(|(a, b)| {
+            vec![Op::RemoveRange(a.min(b).to_be_bytes().to_vec(), a.max(b).to_be_bytes().to_vec())]
+        }),
+        6 => Just(vec![Op::Commit]),
+        4 => prop::sample::select(vec![true, true, false]).prop_map(|wish| vec![Op::Dictionary(wish)]),
+        9 => step().prop_map(|op| vec![op]),
+    ];
+    prop::collection::vec(ops, 1..40).prop_map(|ops| ops.concat())
+}
+
 /// Everything a reader can ask, against the model.
 fn agrees(tx: &duramen::ReadTransaction, model: &Model) -> Result<()> {
     let table = match tx.open_untyped("t") {
@@ -175,6 +207,7 @@ fn agrees(tx: &duramen::ReadTransaction, model: &Model) -> Result<()> {
 
 struct Run {
     folder: Option<tempfile::TempDir>,
+    store: StoreKind,
     page_size: usize,
     table: Kind,
     db: Option<Database>,
@@ -188,7 +221,11 @@ impl Run {
             table.options.target = Target::Fit;
         }
         let folder = (!in_memory).then(|| tempfile::tempdir().unwrap());
-        let mut run = Run { folder, page_size, table, db: None, committed: Model::new(), snapshots: Vec::new() };
+        Run::start(folder, StoreKind::Table, page_size, table)
+    }
+
+    fn start(folder: Option<tempfile::TempDir>, store: StoreKind, page_size: usize, table: Kind) -> Run {
+        let mut run = Run { folder, store, page_size, table, db: None, committed: Model::new(), snapshots: Vec::new() };
         let options = run.options();
         run.db = Some(match &run.folder {
             Some(folder) => options.create(folder.path().join("m.duramen")).unwrap(),
@@ -197,8 +234,28 @@ impl Run {
         run
     }
 
+    /// A table of documents in a file, so many that a dictionary pays, and trained.
+    fn with_dictionary(store: StoreKind) -> Result<Run> {
+        // The store `shadow` saves whole blocks, so it needs larger pages.
+        let (page_size, keys, kind) = (if store == StoreKind::Table { 4096 } else { 8192 }, 1500, 5);
+        let table = Kind { keys: "u64", values: "str", options: DOCUMENTS.options() };
+        let mut run = Run::start(Some(tempfile::tempdir().unwrap()), store, page_size, table);
+        run.transaction(&[], true)?;
+        put(run.db(), TableDef::new("t"), 0..keys, kind)?;
+        run.committed = (0..keys).map(|key| (key.to_be_bytes().to_vec(), document(key, kind).into_bytes())).collect();
+        run.db().compact(|_| ())?;
+        let all = run.db().dictionaries()?;
+        assert!(all.len() == 1 && all[0].is_used, "{store:?}: {all:?}");
+        Ok(run)
+    }
+
     fn options(&self) -> duramen::Builder {
-        Database::builder().page_size(self.page_size).cache(0).durability(Durability::None).background(false)
+        Database::builder()
+            .store(self.store)
+            .page_size(self.page_size)
+            .cache(0)
+            .durability(Durability::None)
+            .background(false)
     }
 
     fn db(&self) -> &Database {
@@ -252,6 +309,10 @@ impl Run {
             Op::Checkpoint => self.db().checkpoint()?,
             Op::Maintain => while self.db().maintain()? {},
             Op::Compact => drop(self.db().compact(|_| ())?),
+            Op::Dictionary(wish) => {
+                let plan = CompressionPlan::new(PlanStrategy::All, Compression::Zstd(3)).dictionary(*wish);
+                self.db().compact_with(&plan, |_| ())?;
+            }
             Op::Reopen => {
                 if let Some(folder) = &self.folder {
                     self.snapshots.clear();
@@ -289,7 +350,10 @@ fn bytes_table() -> impl Strategy<Value = Kind> {
 }
 
 fn run(ops: &[Op], page_size: usize, in_memory: bool, table: Kind) -> Result<()> {
-    let mut run = Run::new(page_size, in_memory, table);
+    play(Run::new(page_size, in_memory, table), ops)
+}
+
+fn play(mut run: Run, ops: &[Op]) -> Result<()> {
     let mut pending = Vec::new();
     for op in ops {
         match op {
@@ -327,6 +391,15 @@ proptest! {
         shift in 9u32..14,
     ) {
         run(&ops, if in_memory { 1 << shift } else { 4096 }, in_memory, table).unwrap();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 5, max_shrink_iters: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_table_with_a_dictionary_is_a_map(ops in document_ops(), store in prop::sample::select(&STORES[..])) {
+        play(Run::with_dictionary(store).unwrap(), &ops).unwrap();
     }
 }
 
