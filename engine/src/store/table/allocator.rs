@@ -27,7 +27,7 @@ pub(crate) struct PlaceAllocator {
 /// A region that is not free.
 #[derive(Debug)]
 struct Slot {
-    region: Region,
+    region: Box<Region>,
     /// An upper bound of its longest free run.
     longest: u32,
     /// Its longest places; `None` if it has changed since they were counted.
@@ -40,16 +40,19 @@ struct Slot {
 struct LongestPlaces {
     /// Grains of a longest place.
     grains: u32,
-    /// The regions whose longest places are not counted, some perhaps twice.
+    /// The regions whose longest places are not counted, and perhaps some that have become free.
     changed: Vec<usize>,
     /// Of those that are.
     total: u64,
 }
 
 impl LongestPlaces {
+    /// A region's places, counted or not, are to be counted again.
     fn changed(&mut self, index: usize, counted: Option<u32>) {
-        self.total -= counted.map_or(0, u64::from);
-        self.changed.push(index);
+        if let Some(counted) = counted {
+            self.total -= u64::from(counted);
+            self.changed.push(index);
+        }
     }
 }
 
@@ -148,8 +151,10 @@ impl PlaceAllocator {
         let Some((index, at)) = split(piece.first) else { return false };
         let Ok(grains) = u32::try_from(piece.grains) else { return false };
         if used {
-            let free = || Slot { region: Region::new(), longest: REGION, longest_places: None };
-            let slot = self.slots.entry(index).or_insert_with(free);
+            let slot = self.slots.entry(index).or_insert_with(|| {
+                self.longest_places.changed.push(index);
+                Slot { region: Box::new(Region::new()), longest: REGION, longest_places: None }
+            });
             let marked = slot.region.mark(at, grains, true);
             if marked {
                 self.longest_places.changed(index, slot.longest_places.take());

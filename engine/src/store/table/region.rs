@@ -89,15 +89,20 @@ impl Region {
     /// outside.
     pub(crate) fn mark(&mut self, from: u32, grains: u32, used: bool) -> bool {
         let to = from.saturating_add(grains);
-        if to > REGION || self.next(from, used) < to {
+        let words = (from / 64) as usize..to.div_ceil(64) as usize;
+        let Some(words) = self.used.get_mut(words).filter(|_| to <= REGION) else { return false };
+        // The bits of the run in the word that has the bit `base`.
+        let bits_at = |base: u32| {
+            let (low, high) = (from.max(base), to.min(base + 64));
+            if low < high { (u64::MAX >> (64 - (high - low))) << (low % 64) } else { 0 }
+        };
+        let bases = || (from / 64 * 64..).step_by(64);
+        let flip = if used { 0 } else { u64::MAX };
+        if words.iter().zip(bases()).any(|(word, base)| (word ^ flip) & bits_at(base) != 0) {
             return false;
         }
-        for (index, word) in (0u32..).zip(&mut self.used) {
-            let (low, high) = (from.max(index * 64), to.min(index * 64 + 64));
-            if low < high {
-                let bits = (u64::MAX >> (64 - (high - low))) << (low % 64);
-                *word = if used { *word | bits } else { *word & !bits };
-            }
+        for (word, base) in words.iter_mut().zip(bases()) {
+            *word ^= bits_at(base);
         }
         self.free = if used { self.free - grains } else { self.free + grains };
         true

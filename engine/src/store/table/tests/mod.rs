@@ -1,7 +1,11 @@
 //! What only the table store can be asked: damage to its file, and places.
 
+#[cfg(target_os = "linux")]
+mod giant;
 mod hostile;
 mod places;
+#[cfg(target_os = "linux")]
+mod scale;
 
 use super::directory::Directory;
 use super::*;

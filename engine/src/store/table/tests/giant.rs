@@ -1,0 +1,200 @@
+//! A database file of any size that takes little memory: its page table follows from a formula, and only what a test writes
+//! is kept. What is measured with it must not be here.
+//!
+//! From the second region of the file on, each region has the places of 128 pages, by turns 17 and 14 grains long. Each
+//! second region has a chunk of the page table after them. The directory is behind the last region.
+
+use crate::base::Result;
+use crate::base::checksum::checksum;
+use crate::io::{BLOCK, Disk, WriteKind};
+use crate::store::superblock::Meta;
+use crate::store::table::directory::Directory;
+use crate::store::table::page_table::{CHUNK_BYTES, CHUNK_PAGES, encode_directory};
+use crate::store::table::place::{GRAIN, Location, Place, grains_of};
+use crate::store::table::region::REGION;
+use crate::store::{DatabaseFile, StoreKind};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Pages of a region.
+const REGION_PAGES: u32 = 128;
+/// Grains of two pages side by side, and of the first of them.
+const PAIR: (u32, u32) = (31, 17);
+/// Grain of a chunk in its region.
+const CHUNK_AT: u32 = PAIR.0 * REGION_PAGES / 2;
+
+/// The file.
+pub(super) struct GiantDisk {
+    pages: u32,
+    /// Those that were written.
+    blocks: Mutex<BTreeMap<u64, Box<[u8; BLOCK]>>>,
+    len: Mutex<u64>,
+}
+
+impl std::fmt::Debug for GiantDisk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GiantDisk").field("pages", &self.pages).finish_non_exhaustive()
+    }
+}
+
+fn grain_of_region(region: u64, at: u32) -> u64 {
+    region * u64::from(REGION) + u64::from(at)
+}
+
+impl GiantDisk {
+    /// A closed database of so many pages, a multiple of 256. Each has a place, which no test may read before it has
+    /// written the page.
+    pub(super) fn new(meta: Meta, pages: u32) -> Arc<GiantDisk> {
+        assert!((pages as usize).is_multiple_of(CHUNK_PAGES));
+        let end = grain_of_region(1 + u64::from(pages / REGION_PAGES), 0);
+        let len = Mutex::new(end * GRAIN as u64);
+        let disk = Arc::new(GiantDisk { pages, blocks: Mutex::default(), len });
+        let homes: Vec<Option<Location>> = (0..pages as usize / CHUNK_PAGES)
+            .map(|index| Some(Location { place: GiantDisk::home(index), crc: checksum(&GiantDisk::chunk(index)) }))
+            .collect();
+        let bytes = encode_directory(&homes);
+        let directory =
+            Directory { first: end, len: bytes.len() as u64, crc: checksum(&bytes), ..Directory::default() };
+        disk.write_at(end * GRAIN as u64, &bytes).unwrap();
+        disk.resize(directory.extent().end() * GRAIN as u64).unwrap();
+        let file = DatabaseFile::create(StoreKind::Table.into(), disk.clone(), Path::new("db"), meta).unwrap();
+        file.change().unwrap().write(meta, directory.encode()).unwrap();
+        file.write_meta(meta).unwrap();
+        disk
+    }
+
+    /// The place of a chunk.
+    pub(super) fn home(index: usize) -> Place {
+        Place::new(grain_of_region(1 + 2 * index as u64, CHUNK_AT), grains_of(CHUNK_BYTES)).unwrap()
+    }
+
+    /// The location of a page before the test writes it.
+    pub(super) fn location(page: u32) -> Location {
+        let within = page % REGION_PAGES;
+        let (at, grains) = match within % 2 {
+            0 => (within / 2 * PAIR.0, PAIR.1),
+            _ => (within / 2 * PAIR.0 + PAIR.1, PAIR.0 - PAIR.1),
+        };
+        let first = grain_of_region(1 + u64::from(page / REGION_PAGES), at);
+        Location { place: Place::new(first, u64::from(grains)).unwrap(), crc: page.wrapping_mul(0x9e37_79b9) }
+    }
+
+    fn chunk(index: usize) -> Vec<u8> {
+        let first = u32::try_from(index * CHUNK_PAGES).unwrap();
+        (first..).take(CHUNK_PAGES).flat_map(|page| GiantDisk::location(page).encode()).collect()
+    }
+
+    /// A block as it was before the test wrote it.
+    fn block(&self, number: u64) -> Box<[u8; BLOCK]> {
+        let mut block = Box::new([0; BLOCK]);
+        let at = number * (BLOCK / GRAIN) as u64;
+        let region = at / u64::from(REGION);
+        let index = usize::try_from(region.wrapping_sub(1) / 2).unwrap();
+        if region % 2 == 1 && at == grain_of_region(region, CHUNK_AT) && index < self.pages as usize / CHUNK_PAGES {
+            block[..CHUNK_BYTES].copy_from_slice(&GiantDisk::chunk(index));
+        }
+        block
+    }
+}
+
+/// The parts of a range, block by block: the block, the range in it, and the range in the buffer.
+fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, Range<usize>, Range<usize>)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let at = offset + done as u64;
+        let start = usize::try_from(at % BLOCK as u64).unwrap();
+        let take = (BLOCK - start).min(len - done);
+        let part = (at / BLOCK as u64, start..start + take, done..done + take);
+        done += take;
+        (take > 0).then_some(part)
+    })
+}
+
+impl Disk for GiantDisk {
+    fn size(&self) -> Result<u64> {
+        Ok(*self.len.lock())
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        assert!(offset + buf.len() as u64 <= *self.len.lock(), "read beyond the end");
+        for (number, within, part) in parts(offset, buf.len()) {
+            match self.blocks.lock().get(&number) {
+                Some(block) => buf[part].copy_from_slice(&block[within]),
+                None => buf[part].copy_from_slice(&self.block(number)[within]),
+            }
+        }
+        Ok(())
+    }
+    fn write_as(&self, _kind: WriteKind, offset: u64, buf: &[u8]) -> Result<()> {
+        for (number, within, part) in parts(offset, buf.len()) {
+            self.blocks.lock().entry(number).or_insert_with(|| self.block(number))[within].copy_from_slice(&buf[part]);
+        }
+        let mut len = self.len.lock();
+        *len = (*len).max(offset + buf.len() as u64);
+        Ok(())
+    }
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+    fn trim(&self, _offset: u64, _len: u64) -> Result<()> {
+        Ok(())
+    }
+    fn resize(&self, len: u64) -> Result<()> {
+        *self.len.lock() = len;
+        Ok(())
+    }
+    fn reserve_range(&self, _range: Range<u64>) -> Result<()> {
+        Ok(())
+    }
+    fn allocated(&self) -> Result<u64> {
+        self.size()
+    }
+}
+
+/// Pages of the database that is measured: 1/64 of 1 TiB of pages of 8 KiB, or all with `DURAMEN_SCALE=full`.
+pub(super) fn pages() -> u32 {
+    let full = 1 << 27;
+    if std::env::var("DURAMEN_SCALE").is_ok_and(|scale| scale == "full") { full } else { full / 64 }
+}
+
+/// Runs the test of this name in a process of its own, so that nothing else takes memory: `body` is called there.
+pub(super) fn in_own_process(name: &str, body: impl FnOnce()) {
+    const CHILD: &str = "DURAMEN_SCALE_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        return body();
+    }
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = child.arg(name).env(CHILD, "1").env("RUST_TEST_NOCAPTURE", "1").output().unwrap();
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    println!("{text}");
+    assert!(output.status.success() && text.contains("1 passed"), "the process failed");
+}
+
+/// What a process has used so far.
+#[derive(Clone, Copy)]
+pub(super) struct Used {
+    /// Bytes of memory.
+    pub(super) memory: i64,
+    /// Nanoseconds of processor time of this thread.
+    pub(super) processor: u64,
+}
+
+impl Used {
+    /// So far.
+    pub(super) fn now() -> Used {
+        let field = |file: &str, at: usize| {
+            let text = std::fs::read_to_string(file).unwrap();
+            text.split_whitespace().nth(at).unwrap().parse::<u64>().unwrap()
+        };
+        let memory = i64::try_from(field("/proc/self/statm", 1) * 4096).unwrap();
+        Used { memory, processor: field("/proc/thread-self/schedstat", 0) }
+    }
+
+    /// Since then: bytes for each of the pages, and seconds.
+    pub(super) fn since(self, pages: u32) -> (f64, f64) {
+        let now = Used::now();
+        ((now.memory - self.memory) as f64 / f64::from(pages), (now.processor - self.processor) as f64 / 1e9)
+    }
+}

@@ -1,0 +1,67 @@
+//! What a large database costs: memory for each page, processor time to open it, and what a checkpoint writes. The whole
+//! size, 1 TiB of pages of 8 KiB, is measured with `DURAMEN_SCALE=full`.
+
+use super::giant::{GiantDisk, Used, in_own_process, pages};
+use super::*;
+use crate::store::table::page_table::CHUNK_BYTES;
+use crate::store::tests::sample_of;
+
+const SIZE: usize = 8192;
+/// Changed pages.
+const CHANGED: u32 = 1000;
+/// Bytes of memory for each page: 12.3 in the page table, 2.6 in the free map, and what opening has used meanwhile.
+const MOST_MEMORY: f64 = 16.5;
+
+#[test]
+fn a_large_database_takes_little_memory_and_a_checkpoint_writes_what_has_changed() {
+    let name = "a_large_database_takes_little_memory_and_a_checkpoint_writes_what_has_changed";
+    in_own_process(&format!("store::table::tests::scale::{name}"), measure);
+}
+
+fn measure() {
+    let pages = pages();
+    let meta = Meta { page_size: SIZE, high_water: pages, clean: true, ..meta() };
+    let disk = GiantDisk::new(meta, pages);
+    let open = || TableStore::open(DatabaseFile::open(disk.clone(), Path::new("db")).unwrap()).unwrap();
+
+    let before = Used::now();
+    let mut chunk = vec![0; CHUNK_BYTES];
+    (0..pages as usize / CHUNK_PAGES).for_each(|at| disk.read_at(GiantDisk::home(at).offset(), &mut chunk).unwrap());
+    let (_, making) = before.since(pages);
+    let before = Used::now();
+    let store = open();
+    let (memory, seconds) = before.since(pages);
+    println!(
+        "{pages} pages: {memory:.2} bytes of memory a page; opening takes {seconds:.3} s, {making:.3} s in the disk"
+    );
+    assert!(memory < MOST_MEMORY, "{memory:.2} bytes of memory a page");
+
+    let mut rng = fastrand::Rng::with_seed(1);
+    let before = Used::now();
+    let lookups = 1_000_000;
+    for _ in 0..lookups {
+        let id = rng.u32(..pages);
+        assert_eq!(store.location(PageId(id)), Some(GiantDisk::location(id)));
+    }
+    let (_, seconds) = before.since(pages);
+    println!("a look-up takes {:.0} ns", seconds * 1e9 / f64::from(lookups));
+
+    let changed: Vec<u32> = (0..CHANGED).map(|_| rng.u32(..pages)).collect();
+    let page = |id| sample_of(SIZE, id, 150, u64::from(id));
+    changed.iter().for_each(|&id| store.write(PageId(id), &page(id)).unwrap());
+    let (before, images) = (Used::now(), store.stats().written_bytes);
+    store.finish(store.freeze(), meta).unwrap();
+    let ((_, seconds), written) = (before.since(pages), store.stats().written_bytes - images);
+    println!("{CHANGED} changed pages: a checkpoint writes {written} bytes in {seconds:.4} s");
+    // The chunks of the changed pages, and the directory.
+    let most = CHANGED as usize * CHUNK_BYTES + pages as usize / CHUNK_PAGES * Location::BYTES + GRAIN;
+    assert!(written <= most as u64, "a checkpoint writes {written} bytes");
+
+    drop(store);
+    let store = open();
+    assert_eq!(store.stats().pages, u64::from(pages));
+    let mut read = vec![0; SIZE];
+    for id in changed {
+        assert!(store.read(PageId(id), &mut read).unwrap().is_some() && read == page(id), "page {id}");
+    }
+}
