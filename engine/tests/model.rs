@@ -395,7 +395,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 5, max_shrink_iters: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 3, max_shrink_iters: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn a_table_with_a_dictionary_is_a_map(ops in document_ops(), store in prop::sample::select(&STORES[..])) {

@@ -1,6 +1,7 @@
 //! One fuzz target per decoder, as plain functions.
 
 pub mod codec;
+pub mod dictionary;
 pub mod log;
 pub mod page;
 pub mod shadow;

@@ -1,6 +1,7 @@
 //! The page store `shadow`: histories with damage, and hostile bytes under right checksums.
 
-use crate::store::{COMPRESSIONS, TABLE, meta, page};
+use crate::dictionary::{install, page_of_text};
+use crate::store::{COMPRESSIONS, TABLE, meta, page, refuses};
 use duramen::base::{PageId, bytes};
 use duramen::io::{Disk, MemoryDisk};
 use duramen::store::{
@@ -12,6 +13,9 @@ use std::sync::Arc;
 
 /// Pages of the files made here.
 const PAGES: u32 = 8;
+
+/// Pages of a history with a dictionary, at most.
+const MOST_PAGES: u32 = 4 * PAGES;
 
 /// How they write changes.
 const DELTAS: [DeltaBlocks; 3] = [
@@ -31,17 +35,22 @@ struct History {
 }
 
 fn meta_of_file() -> Meta {
-    Meta { page_size: 2 * crate::store::PAGE_SIZE - StoreKind::Shadow.trailer(), high_water: PAGES, ..meta() }
+    Meta { page_size: 2 * crate::store::PAGE_SIZE - StoreKind::Shadow.trailer(), high_water: MOST_PAGES, ..meta() }
 }
 
-/// Plays a history: how changes are written, then a byte a step, and after the end whether the database is closed.
+/// Plays a history: how changes are written and whether there is a dictionary, then a byte a step, and after the end whether
+/// the database is closed.
 fn play(input: &mut impl Iterator<Item = u8>) -> History {
-    let delta = DELTAS[usize::from(input.next().unwrap_or(0)) % DELTAS.len()];
+    let first = usize::from(input.next().unwrap_or(0));
+    let (delta, dictionary) = (DELTAS[first % DELTAS.len()], first / DELTAS.len() % 2 == 1);
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
     let (options, meta) = (StoreOptions { kind: StoreKind::Shadow, delta }, meta_of_file());
     let store = store::create(options, disk.clone(), Path::new("fuzz"), meta).expect("memory does not fail");
     let mut written: BTreeMap<u32, Vec<Vec<u8>>> = BTreeMap::new();
     let mut changed: BTreeMap<u32, ChangedParts> = BTreeMap::new();
+    if dictionary {
+        install(&*store, meta, PAGES, |id, page| written.entry(id).or_default().push(page));
+    }
     for (version, step) in (11u64..).zip(input.by_ref().take_while(|step| *step != END)) {
         if step >= 220 {
             store.finish(store.freeze(), meta).expect("memory does not fail");
@@ -49,7 +58,7 @@ fn play(input: &mut impl Iterator<Item = u8>) -> History {
         }
         let id = u32::from(step) % PAGES;
         let compression = COMPRESSIONS[usize::from(step) / 8 % COMPRESSIONS.len()];
-        let policy = PagePolicy { compression, ..PagePolicy::default() };
+        let policy = PagePolicy { compression, dictionary, ..PagePolicy::default() };
         store.compression().expect("it compresses").set_policy(TABLE, policy);
         let last = written.get(&id).and_then(|versions| versions.last()).filter(|_| step < 150);
         let parts = changed.entry(id).or_insert(ChangedParts::ALL);
@@ -63,7 +72,11 @@ fn play(input: &mut impl Iterator<Item = u8>) -> History {
             }
             None => {
                 *parts = ChangedParts::ALL;
-                page(id, version, 6000, meta.page_size)
+                if dictionary {
+                    page_of_text(id, version, 6000, meta.page_size)
+                } else {
+                    page(id, version, 6000, meta.page_size)
+                }
             }
         };
         let mut writer = store.writer();
@@ -99,10 +112,14 @@ fn read_all(history: &History, mut visit: impl FnMut(u32, &[u8])) -> usize {
     let mut page = vec![0; meta_of_file().page_size];
     let mut count = |store: &dyn PageStore, visit: &mut dyn FnMut(u32, &[u8])| {
         let mut read = 0;
-        for id in 0..store.ids_end().min(4 * PAGES) {
-            if matches!(store.read(PageId(id), &mut page), Ok(Some(_))) {
-                visit(id, &page);
-                read += 1;
+        for id in 0..store.ids_end().min(MOST_PAGES) {
+            match store.read(PageId(id), &mut page) {
+                Ok(Some(_)) => {
+                    visit(id, &page);
+                    read += 1;
+                }
+                Ok(None) => {}
+                Err(error) => refuses(id, &error),
             }
         }
         read
@@ -121,7 +138,7 @@ fn read_all(history: &History, mut visit: impl FnMut(u32, &[u8])) -> usize {
             store.use_closed_state();
         }
         if unclean {
-            (0..PAGES).for_each(|id| store.note_in_log(PageId(id)));
+            (0..MOST_PAGES).for_each(|id| store.note_in_log(PageId(id)));
         }
         let read = count(&*store, &mut visit);
         first.get_or_insert(read);
@@ -135,7 +152,7 @@ fn read_all(history: &History, mut visit: impl FnMut(u32, &[u8])) -> usize {
 /// Writes each page that can be read, and makes a checkpoint.
 fn write_all(store: &dyn PageStore, meta: Meta) {
     let mut page = vec![0; meta.page_size];
-    for id in (0..PAGES).map(PageId) {
+    for id in (0..store.ids_end().min(MOST_PAGES)).map(PageId) {
         if let Ok(Some(changed)) = store.read(id, &mut page) {
             let lsn = bytes::get_u64(&page, 0);
             bytes::put_u64(&mut page, 0, lsn.saturating_add(1));

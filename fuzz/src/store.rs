@@ -1,5 +1,7 @@
 //! The page store's decoders: superblocks, the directory and chunks of the page table, images, and whole files.
 
+use crate::dictionary;
+use duramen::Error;
 use duramen::base::{Lsn, PageId, TableId, bytes};
 use duramen::io::{Disk, MemoryDisk};
 use duramen::page::{run_page, unpack};
@@ -69,25 +71,37 @@ pub fn read_store(data: &[u8]) -> usize {
     read
 }
 
-/// Takes `data` as a history (write, drop, checkpoint) and the damage done to the file afterwards. Whatever page is
+/// Checks the error of reading a page.
+pub(crate) fn refuses(id: u32, error: &Error) {
+    assert!(matches!(error, Error::Corrupt { page, .. } if page.0 == id), "page {id}: {error}");
+}
+
+/// Takes `data` as a history (write, drop, checkpoint, add a dictionary) and the damage done to the file afterwards. Whatever page is
 /// read must be one that was written under that id. Returns how many were read.
 pub fn damage_store(data: &[u8]) -> usize {
     let disk = Arc::new(MemoryDisk::new());
     let meta = meta();
     let store = store::create(StoreKind::Table, disk.clone(), Path::new("fuzz"), meta).expect("memory does not fail");
     let mut written: BTreeMap<u32, Vec<Vec<u8>>> = BTreeMap::new();
-    let mut input = data.iter().copied();
+    let (mut input, mut has_dictionary) = (data.iter().copied(), false);
     for (version, step) in (1u64..).zip(input.by_ref().take_while(|&step| step != 255)) {
         let id = u32::from(step % 16) * 40;
         let [compression, target] = [usize::from(step), usize::from(step) / COMPRESSIONS.len()];
         let compression = COMPRESSIONS[compression % COMPRESSIONS.len()];
-        let policy = PagePolicy { compression, target: TARGETS[target % TARGETS.len()], ..PagePolicy::default() };
+        let target = TARGETS[target % TARGETS.len()];
+        let policy = PagePolicy { compression, target, dictionary: has_dictionary, ..PagePolicy::default() };
         store.compression().expect("it compresses").set_policy(TABLE, policy);
         match step {
             240.. => store.finish(store.freeze(), meta).expect("memory does not fail"),
+            230.. if has_dictionary => {}
+            230.. => {
+                dictionary::install(&*store, meta, 1, |id, page| written.entry(id).or_default().push(page));
+                has_dictionary = true;
+            }
             200.. => store.drop_page(PageId(id)),
             _ => {
-                let page = page(id, version, usize::from(step) * 10, PAGE_SIZE);
+                let make = if has_dictionary { dictionary::page_of_text } else { page };
+                let page = make(id, version, usize::from(step) * 10, PAGE_SIZE);
                 store.write(PageId(id), &page).expect("memory does not fail");
                 written.entry(id).or_default().push(page);
             }
@@ -106,10 +120,14 @@ pub fn damage_store(data: &[u8]) -> usize {
         let mut page = vec![0; PAGE_SIZE];
         let mut read = 0;
         for id in 0..700 {
-            if let Ok(Some(_)) = store.read(PageId(id), &mut page) {
-                let known = written.get(&id).is_some_and(|versions| versions.contains(&page));
-                assert!(known, "page {id} was never written");
-                read += 1;
+            match store.read(PageId(id), &mut page) {
+                Ok(Some(_)) => {
+                    let known = written.get(&id).is_some_and(|versions| versions.contains(&page));
+                    assert!(known, "page {id} was never written");
+                    read += 1;
+                }
+                Ok(None) => {}
+                Err(error) => refuses(id, &error),
             }
         }
         read

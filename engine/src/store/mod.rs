@@ -48,6 +48,7 @@ pub use totals::WriteTotals;
 
 /// What the fuzz targets call. Nothing else may use it.
 pub mod fuzzing {
+    pub use super::compress::fuzzing::{activate, add_dictionary, frame, open_frame, sealed, trained};
     pub use super::shadow::fuzzing::reseal;
     pub use super::table::fuzzing::{open_image, page_table};
 }

@@ -2,6 +2,7 @@
 //! `cargo test -p duramen-fuzz -- --ignored`.
 
 mod codec;
+mod dictionary;
 mod log;
 mod page;
 mod shadow;

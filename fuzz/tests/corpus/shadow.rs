@@ -28,7 +28,7 @@ fn places() -> impl Strategy<Value = u32> {
 fn histories() -> impl Strategy<Value = Vec<u8>> {
     let steps = proptest::collection::vec(0u8..255, 0..60);
     let damage = proptest::collection::vec((places(), any::<u8>()), 0..6);
-    (0u8..3, steps, any::<bool>(), damage).prop_map(|(delta, steps, closed, damage)| {
+    (0u8..6, steps, any::<bool>(), damage).prop_map(|(delta, steps, closed, damage)| {
         let mut data = [&[delta], &steps[..], &[255, u8::from(closed)]].concat();
         damage.into_iter().for_each(|(at, mask)| data.extend([(at >> 16) as u8, (at >> 8) as u8, at as u8, mask]));
         data
@@ -63,5 +63,15 @@ fn write_shadow_corpus() {
             put("damage_shadow", &format!("{name}-{state}-damaged"), &damaged);
             put("hostile_shadow", &format!("{name}-{state}-damaged"), &damaged);
         }
+    }
+    // With a dictionary: as it is, with damage to the first of its copies, and to both of them.
+    let copies = [[2, 0x21, 0, 4], [3, 0x21, 0, 4], [3, 0x21, 0, 4]].concat();
+    for (delta, name, closed, damage) in
+        [(5, "chain", 1, &[][..]), (4, "delta", 0, &copies[8..12]), (3, "whole", 1, &copies[..8])]
+    {
+        let steps: Vec<u8> = [0, 16, 17, 230].into_iter().chain(48..52).chain([80, 150, 81]).collect();
+        let history = [&[delta], &steps[..], &[255, closed], damage].concat();
+        put("damage_shadow", &format!("{name}-dictionary"), &history);
+        put("hostile_shadow", &format!("{name}-dictionary"), &history);
     }
 }

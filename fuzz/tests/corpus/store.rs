@@ -95,4 +95,10 @@ fn write_store_corpus() {
     history.extend([0, 0x10, 0x20, 4, 0, 0x24, 0x09, 1]);
     put("damage_store", "superblock-and-image", &history);
     put("damage_store", "no-checkpoint", &[1, 2, 3, 255, 0, 0, 9, 1]);
+    // A dictionary, pages that need it, and damage to both of its copies.
+    put(
+        "damage_store",
+        "dictionary",
+        &[230, 142, 146, 150, 245, 154, 158, 245, 142, 255, 0, 0x21, 0, 4, 0, 0x41, 0, 4],
+    );
 }

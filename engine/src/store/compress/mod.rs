@@ -9,6 +9,7 @@ mod coders;
 mod dictionaries;
 mod dictionary;
 mod dictionary_pages;
+pub(super) mod fuzzing;
 mod pages;
 mod places;
 mod policy;
