@@ -260,7 +260,7 @@ impl Hooks for Peak {
 
 #[test]
 fn the_log_of_a_large_commit_takes_at_most_three_and_a_half_times_its_changes() -> Result<()> {
-    const CHANGES: u32 = 100_000;
+    const CHANGES: u32 = 200_000;
     for (ordered, store) in [true, false].into_iter().zip(STORES) {
         let volume = FailingVolume::new(1);
         let peak = Arc::new(Peak(volume.clone(), AtomicU64::new(0)));
