@@ -2,7 +2,7 @@
 //! links and relative paths, and are killed at any moment. Acknowledged changes go to a journal, and the database must
 //! have them in the end.
 //!
-//! `DURAMEN_PROCESS_ROUNDS` is the number of rounds (120 by default), `DURAMEN_PROCESS_SEED` the seed of the first
+//! `DURAMEN_PROCESS_ROUNDS` is the number of rounds (200 by default), `DURAMEN_PROCESS_SEED` the seed of the first
 //! round. The timing of the processes decides what happens, so a seed only repeats the same actions.
 #![cfg(unix)]
 
@@ -186,7 +186,7 @@ fn what_is_left(place: &Place, removal: Removal) {
 
 #[test]
 fn acknowledged_commits_of_processes_on_one_path_survive() {
-    let (rounds, first) = (number("DURAMEN_PROCESS_ROUNDS", 120), number("DURAMEN_PROCESS_SEED", 1));
+    let (rounds, first) = (number("DURAMEN_PROCESS_ROUNDS", 200), number("DURAMEN_PROCESS_SEED", 1));
     let next = AtomicU64::new(0);
     let wrong: Vec<String> = std::thread::scope(|scope| {
         let play = || {

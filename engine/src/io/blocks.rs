@@ -7,18 +7,18 @@ pub(crate) const BLOCK: usize = 4096;
 pub(crate) const SECTOR: usize = 512;
 
 /// The part of a request that lies in one block.
-pub(super) struct Part {
+pub(crate) struct Part {
     /// The number of the block.
-    pub(super) block: u64,
+    pub(crate) block: u64,
     /// The offset in the block.
-    pub(super) start: usize,
+    pub(crate) start: usize,
     /// The offset in the request's buffer.
-    pub(super) at: usize,
-    pub(super) len: usize,
+    pub(crate) at: usize,
+    pub(crate) len: usize,
 }
 
 /// Splits the `len` bytes at `offset` at the boundaries of blocks.
-pub(super) fn parts(offset: u64, len: usize) -> impl Iterator<Item = Part> {
+pub(crate) fn parts(offset: u64, len: usize) -> impl Iterator<Item = Part> {
     let start = usize::try_from(offset % BLOCK as u64).unwrap_or_default();
     let mut next = Part { block: offset / BLOCK as u64, start, at: 0, len: len.min(BLOCK - start) };
     std::iter::from_fn(move || {

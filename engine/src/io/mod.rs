@@ -15,6 +15,8 @@ mod trim_support;
 mod write_kind;
 
 pub use atomic_support::AtomicSupport;
+#[cfg(test)]
+pub(crate) use blocks::parts;
 pub(crate) use blocks::{BLOCK, SECTOR};
 pub use counted::Written;
 pub(crate) use counted::{CountedDisk, CountedVolume, WriteCounts};

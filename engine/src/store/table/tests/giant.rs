@@ -6,7 +6,7 @@
 
 use crate::base::Result;
 use crate::base::checksum::checksum;
-use crate::io::{BLOCK, Disk, WriteKind};
+use crate::io::{BLOCK, Disk, WriteKind, parts};
 use crate::store::superblock::Meta;
 use crate::store::table::directory::Directory;
 use crate::store::table::page_table::{CHUNK_BYTES, CHUNK_PAGES, encode_directory};
@@ -100,36 +100,26 @@ impl GiantDisk {
     }
 }
 
-/// The parts of a range, block by block: the block, the range in it, and the range in the buffer.
-fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, Range<usize>, Range<usize>)> {
-    let mut done = 0;
-    std::iter::from_fn(move || {
-        let at = offset + done as u64;
-        let start = usize::try_from(at % BLOCK as u64).unwrap();
-        let take = (BLOCK - start).min(len - done);
-        let part = (at / BLOCK as u64, start..start + take, done..done + take);
-        done += take;
-        (take > 0).then_some(part)
-    })
-}
-
 impl Disk for GiantDisk {
     fn size(&self) -> Result<u64> {
         Ok(*self.len.lock())
     }
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         assert!(offset + buf.len() as u64 <= *self.len.lock(), "read beyond the end");
-        for (number, within, part) in parts(offset, buf.len()) {
-            match self.blocks.lock().get(&number) {
-                Some(block) => buf[part].copy_from_slice(&block[within]),
-                None => buf[part].copy_from_slice(&self.block(number)[within]),
+        for part in parts(offset, buf.len()) {
+            let (to, within) = (&mut buf[part.at..part.at + part.len], part.start..part.start + part.len);
+            match self.blocks.lock().get(&part.block) {
+                Some(block) => to.copy_from_slice(&block[within]),
+                None => to.copy_from_slice(&self.block(part.block)[within]),
             }
         }
         Ok(())
     }
     fn write_as(&self, _kind: WriteKind, offset: u64, buf: &[u8]) -> Result<()> {
-        for (number, within, part) in parts(offset, buf.len()) {
-            self.blocks.lock().entry(number).or_insert_with(|| self.block(number))[within].copy_from_slice(&buf[part]);
+        for part in parts(offset, buf.len()) {
+            let mut blocks = self.blocks.lock();
+            let block = blocks.entry(part.block).or_insert_with(|| self.block(part.block));
+            block[part.start..part.start + part.len].copy_from_slice(&buf[part.at..part.at + part.len]);
         }
         let mut len = self.len.lock();
         *len = (*len).max(offset + buf.len() as u64);
