@@ -6,7 +6,7 @@
 //! changed. So a frame is looked at again when it is taken, and is passed over if its page is in use again.
 //!
 //! The writers move the hand of the clock, so they write the dirty pages that would be evicted next. A page is written only
-//! if its log is durable. Once in half a turn of the hand a writer syncs the log, so that the pages that the hand comes to
+//! if its log is durable. Once in a turn of the hand a writer syncs the log, so that the pages that the hand comes to
 //! later have a durable log.
 
 use super::evict::has_references;
@@ -187,7 +187,7 @@ impl Pool {
             added = self.stock_up(backing, missing)?.0;
         }
         let turned = self.hand.load(Ordering::Relaxed).saturating_sub(self.stock.synced.load(Ordering::Relaxed));
-        if turned >= u64::from(self.capacity / 2) {
+        if turned >= u64::from(self.capacity) {
             self.sync_log(backing)?;
         }
         Ok(added)
