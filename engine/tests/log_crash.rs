@@ -8,6 +8,9 @@ use duramen::log::{self, Log, LogConfig, LogPosition, LogShape};
 use duramen_sim::{Cut, FailingVolume, Fault, Trigger};
 use std::sync::Arc;
 
+/// Spare files of at most this number of bytes: a checkpoint keeps one or a few, and cuts some.
+const SPARE: u64 = 24_000;
+
 /// What the layers above would keep in the superblock.
 #[derive(Clone, Copy, Debug)]
 struct Superblock {
@@ -83,6 +86,7 @@ impl Database {
         disk.sync().unwrap();
         volume.sync().unwrap();
         let log = Log::create(config.clone(), 1, Lsn(0)).unwrap();
+        log.keep_spares(SPARE);
         let redo = LogPosition { lsn: Lsn(0), epoch: 1 };
         let superblock = Superblock { sequence: 0, redo, clean: false, before: 0 }.store(&volume).unwrap();
         Database { volume, config, superblock, log, batches: Vec::new(), life: 0 }
@@ -117,6 +121,7 @@ impl Database {
         };
         assert!(possible.starts_with(&found), "{} batches are not the first of {}", found.len(), possible.len());
         assert!(found.len() as u64 >= acknowledged, "{} of {acknowledged} acknowledged batches", found.len());
+        log.keep_spares(SPARE);
         volume.mark(found.len() as u64);
         Ok(Some(Database { volume: volume.clone(), config, superblock, log, batches: found, life }))
     }
@@ -132,6 +137,8 @@ impl Database {
             's' => database.sync(),
             'r' => database.log.rotate().map(|_| database.acknowledge()),
             'v' => database.log.reserve(20_000),
+            'g' => database.log.give_back_reservation(),
+            'f' => database.log.remove_spares().map(|()| database.log.keep_spares(SPARE)),
             'c' => database.checkpoint(),
             other => unreachable!("no step {other}"),
         };
@@ -200,7 +207,15 @@ fn run(mut database: Database, script: &str) -> Database {
     database
 }
 
-const SCRIPTS: [&str; 4] = ["aasabsaarasac", "aksakabsraakcasa", "asxaabsxacvax", "vbsrrasckasrabkaca"];
+const SCRIPTS: [&str; 6] = [
+    "aasabsaarasac",
+    "aksakabsraakcasa",
+    "asxaabsxacvax",
+    "vbsrrasckasrabkaca",
+    // Segments are used again: after longer and shorter ones, and with torn tails over old content.
+    "bacabsarbcasacsaakasca",
+    "vbscvascasgacfbcascax",
+];
 const AFTERWARDS: [&str; 3] = ["aasca", "kabs", "casx"];
 const SHAPES: [LogShape; 2] = [LogShape::Packed, LogShape::Sparse];
 
@@ -269,6 +284,58 @@ fn a_failed_sync_then_a_recovery_then_a_power_cut_keeps_what_was_acknowledged() 
                 }
             }
         }
+    }
+}
+
+/// How often a segment was used again.
+fn reused(volume: &FailingVolume) -> usize {
+    (0..volume.events()).filter(|event| volume.describe(*event).starts_with("Rename")).count()
+}
+
+#[test]
+fn histories_in_which_segments_are_used_again_keep_what_was_acknowledged() {
+    let (mut states, mut again) = (0, 0);
+    for seed in 0..80 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut script = |len: usize, letters: &str| -> String {
+            let letters: Vec<char> = letters.chars().collect();
+            (0..len).map(|_| letters[rng.usize(..letters.len())]).collect()
+        };
+        let (before, after) = (script(30, "aaaabbssscccccrvgfkx"), script(8, "aabsccck"));
+        let shape = SHAPES[seed as usize % 2];
+        let first = run(Database::create(FailingVolume::new(seed), shape), &before);
+        again += reused(&first.volume);
+        for (turn, cut) in first.volume.cuts(1).into_iter().enumerate() {
+            states += 1;
+            let Some(recovered) = try_cut(&first.volume, cut, shape, &first.batches, 1) else { continue };
+            if turn % 11 != 0 {
+                continue;
+            }
+            let floor = recovered.batches.len();
+            let second = run(recovered, &after);
+            again += reused(&second.volume);
+            for cut in second.volume.cuts(1) {
+                states += 1;
+                let third = try_cut(&second.volume, cut, shape, &second.batches, 2).expect("it was there before");
+                assert!(third.batches.len() >= floor, "seed {seed}: {before} {after}");
+            }
+        }
+    }
+    assert!(states > 10_000 && again > 1_000, "{states} states, {again} segments used again");
+}
+
+#[test]
+fn damage_after_a_segment_was_used_again_is_reported() {
+    for shape in SHAPES {
+        let mut database = run(Database::create(FailingVolume::new(3), shape), "bascascabasasas");
+        assert_eq!(reused(&database.volume), 1);
+        let newest = database.volume.list("db-log").unwrap().pop().unwrap();
+        // The first batch after the redo point; later ones know that it was durable.
+        database.volume.flip_bits(&newest, 4096 + 40, 1).unwrap();
+        database.sync().unwrap();
+        let reader = log::read(database.config.clone(), database.superblock.redo, database.superblock.redo.lsn);
+        let first = reader.unwrap().expect("a log").next();
+        assert!(matches!(first, Err(duramen::Error::CorruptLog { .. })), "{first:?}");
     }
 }
 

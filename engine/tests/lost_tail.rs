@@ -30,11 +30,13 @@ fn put(
     tx.commit()
 }
 
-/// The last segment of the log, and its length.
-fn end_of_log(volume: &MemoryVolume) -> Result<(String, u64)> {
+/// The last segment of the log, and its content. After the end of the log are zeros or what an earlier segment has left.
+fn end_of_log(volume: &MemoryVolume) -> Result<(String, Vec<u8>)> {
     let name = volume.list(&format!("{NAME}-log."))?.pop().expect("a log");
-    let len = volume.open(&name, OpenMode::Read)?.size()?;
-    Ok((name, len))
+    let disk = volume.open(&name, OpenMode::Read)?;
+    let mut bytes = vec![0; usize::try_from(disk.size()?).unwrap()];
+    disk.read_at(0, &mut bytes)?;
+    Ok((name, bytes))
 }
 
 /// A copy of the files, as a process finds them after the death of the one before.
@@ -109,12 +111,14 @@ fn lose(store: StoreKind, delta: DeltaBlocks, recovery: Recovery, step: usize) -
         db.checkpoint()?;
     }
     put(&db, OTHER, 0..1, 2)?;
-    let (segment, len) = end_of_log(&volume)?;
+    let (segment, before) = end_of_log(&volume)?;
     put(&db, TABLE, (0..KEYS).step_by(step), 9)?;
     // The cache is small: the pages of the other table take the frames of these, which are written.
     put(&db, OTHER, 0..KEYS, 3)?;
     let mut killed = copy(&volume)?;
-    killed.open(&segment, OpenMode::Write)?.resize(len)?;
+    let lost = killed.open(&segment, OpenMode::Write)?;
+    lost.resize(0)?;
+    lost.write_at(0, &before)?;
     for process in 0..4 {
         let what = format!("{store:?}, delta blocks {delta}, every {step}., {recovery:?}, process {process}");
         let db = options().open_on(killed.clone(), NAME)?;

@@ -81,6 +81,8 @@ fn a_crash_forgets_only_what_came_after_the_last_checkpoint() -> Result<()> {
         overwrite(&db, 2000, Durability::None)?;
         db.checkpoint()?;
         let saved = db.metrics().life;
+        // After its superblock the checkpoint has made the old segment of the log a spare file: a block and a sync.
+        let spare = |kind| if kind == WriteKind::Log { 4096 } else { 0 };
         overwrite(&db, 500, Durability::Commit)?;
         assert_eq!(db.metrics().life.user_bytes, 2500 * 108);
         let killed = volume.outlive(Death { event: volume.events(), how: Manner::Killed(1) });
@@ -90,12 +92,12 @@ fn a_crash_forgets_only_what_came_after_the_last_checkpoint() -> Result<()> {
         assert_eq!((saved.user_bytes, metrics.life.user_bytes), (2000 * 108, 2000 * 108));
         for kind in WriteKind::ALL {
             // Recovery has written pages again, and the log has gone on in a new segment.
-            let (before, since) = (saved.written(kind).bytes, metrics.since_open.written(kind).bytes);
+            let (before, since) = (saved.written(kind).bytes - spare(kind), metrics.since_open.written(kind).bytes);
             assert_eq!(metrics.life.written(kind).bytes, before + since, "{} {}", store.name(), kind.name());
             assert_eq!(since, counts.written(kind).logical_bytes, "{} {}", store.name(), kind.name());
         }
         let syncs = |totals: WriteTotals| totals.data_syncs + totals.log_syncs;
-        assert_eq!(syncs(metrics.life), syncs(saved) + counts.syncs);
+        assert_eq!(syncs(metrics.life), syncs(saved) - 1 + counts.syncs);
     }
     Ok(())
 }

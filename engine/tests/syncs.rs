@@ -5,7 +5,7 @@
 mod stores;
 
 use duramen::db::StoreKind;
-use duramen::io::Volume;
+use duramen::io::{OpenMode, Volume};
 use duramen::{Builder, Database, Durability, Error, Result, TableDef};
 use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, HookedVolume, Hooks, Trigger};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -108,6 +108,16 @@ fn fail_a_sync(store: StoreKind) -> Result<()> {
     Ok(())
 }
 
+/// The number of segments of the log, without spare files.
+fn segments_in_use(volume: &FailingVolume) -> Result<usize> {
+    let is_used = |name: &String| {
+        let mut shape = [0; 4];
+        volume.open(name, OpenMode::Read).and_then(|disk| disk.read_at(36, &mut shape)).map(|()| shape[0] != 2)
+    };
+    let used: Vec<bool> = volume.list("t.duramen-log.")?.iter().map(is_used).collect::<Result<_>>()?;
+    Ok(used.into_iter().filter(|used| *used).count())
+}
+
 /// A write that fails changes nothing that is durable, and what it was for can be written again.
 #[test]
 fn a_checkpoint_whose_writes_fail_is_tried_again_and_the_log_gets_no_more_files() -> Result<()> {
@@ -131,11 +141,12 @@ fn fail_writes(store: StoreKind) -> Result<()> {
         assert_eq!(keys(&failing)?.len(), 90);
         *beside.0.lock() = None;
         db.checkpoint()?;
-        assert_eq!(volume.list("t.duramen-log.")?.len(), 1, "what no recovery needs is gone");
+        assert_eq!(segments_in_use(&volume)?, 1, "what no recovery needs is gone");
         put(&db, 90..100, Durability::Commit)?;
         assert_eq!(keys(&after_a_cut(&volume, CutChoice::DropUnsynced)?)?.len(), 100);
         db.checkpoint()?;
-        assert!(db.stats().log_bytes < 1000 && volume.list("t.duramen-log.")?.len() == 1, "{:?}", db.stats());
+        assert!(db.stats().log_bytes < 1000 && segments_in_use(&volume)? == 1, "{:?}", db.stats());
+        assert!(volume.list("t.duramen-log.")?.len() <= 3, "{:?}", volume.list("t.duramen-log.")?);
         db.close()?;
     }
     Ok(())

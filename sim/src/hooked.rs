@@ -97,6 +97,10 @@ impl<H: Hooks> Volume for HookedVolume<H> {
         Ok(self.hooked(name, self.inner.create_beside(name, beside)?))
     }
 
+    fn share_permissions(&self, name: &str, beside: &str) -> Result<()> {
+        self.inner.share_permissions(name, beside)
+    }
+
     fn remove(&self, name: &str) -> Result<()> {
         self.inner.remove(name)
     }

@@ -46,7 +46,8 @@ impl Shared {
     /// Called after each commit. Wakes the background thread if there is work.
     pub(crate) fn after_commit(&self) {
         let engine = &self.engine;
-        if engine.is_checkpoint_due() || engine.is_crowded() || engine.has_detached() || engine.has_overflowed() {
+        let log_work = engine.is_checkpoint_due() || engine.is_segment_long();
+        if log_work || engine.is_crowded() || engine.has_detached() || engine.has_overflowed() {
             self.worker.state.lock().due = true;
             self.worker.wake.notify_one();
         }
@@ -90,6 +91,7 @@ impl Shared {
                 taken => taken?,
             }
         }
+        busy |= self.engine.begin_segment()?;
         busy |= self.engine.reclaim_step(&catalog_tree(), timeout)?;
         busy |= self.engine.split_step(timeout, |table| tree_of(&self.engine, table))?;
         self.engine.prune_all();

@@ -231,6 +231,10 @@ impl Volume for CountedVolume {
         self.inner.create_beside(name, beside).map(|disk| self.counted(disk))
     }
 
+    fn share_permissions(&self, name: &str, beside: &str) -> Result<()> {
+        self.inner.share_permissions(name, beside)
+    }
+
     fn remove(&self, name: &str) -> Result<()> {
         self.inner.remove(name)
     }

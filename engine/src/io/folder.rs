@@ -166,6 +166,14 @@ impl FileVolume {
         Ok(Arc::new(DeviceDisk::open(device, &path)?))
     }
 
+    /// What the system knows of a file; `None` if there is no such file.
+    fn stat(&self, name: &str) -> Result<Option<Stat>> {
+        match statat(&*self.handle, name, AtFlags::empty()) {
+            Err(Errno::NOENT) => Ok(None),
+            stat => stat.map(Some).map_err(|e| Error::io("cannot look at", self.path(name), e.into())),
+        }
+    }
+
     fn renamed(&self, renamed: std::io::Result<()>, from: &str, to: &str) -> Result<()> {
         renamed.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Error::Exists { path: self.path(to) },
@@ -207,14 +215,17 @@ impl Volume for FileVolume {
     /// The new file gets the permissions of the file `beside`, and also its owner and group if the system allows that.
     /// At no time does it have more permissions than the other file.
     fn create_beside(&self, name: &str, beside: &str) -> Result<Arc<dyn Disk>> {
-        let like = match statat(&*self.handle, beside, AtFlags::empty()) {
-            Err(Errno::NOENT) => return self.open(name, OpenMode::CreateNew),
-            stat => stat.map_err(|e| Error::io("cannot look at", self.path(beside), e.into()))?,
-        };
+        let Some(like) = self.stat(beside)? else { return self.open(name, OpenMode::CreateNew) };
         let access = Mode::from_raw_mode(like.st_mode);
         let file = self.open_file(name, OpenMode::CreateNew, access & Mode::RWXU, false)?;
         share(&file, &like).map_err(|e| Error::io("cannot set the permissions of", self.path(name), e.into()))?;
         self.disk(name, Arc::new(file), OpenMode::CreateNew)
+    }
+
+    fn share_permissions(&self, name: &str, beside: &str) -> Result<()> {
+        let Some(like) = self.stat(beside)? else { return Ok(()) };
+        let file = self.open_file(name, OpenMode::Write, Mode::empty(), false)?;
+        share(&file, &like).map_err(|e| Error::io("cannot set the permissions of", self.path(name), e.into()))
     }
 
     fn remove(&self, name: &str) -> Result<()> {

@@ -116,6 +116,11 @@ pub trait Volume: Send + Sync + Debug {
         let _ = beside;
         self.open(name, OpenMode::CreateNew)
     }
+    /// Gives the existing file `name` the permissions that [`Volume::create_beside`] would give to a new one.
+    fn share_permissions(&self, name: &str, beside: &str) -> Result<()> {
+        let _ = (name, beside);
+        Ok(())
+    }
     /// Removes a file. A missing file is not an error.
     fn remove(&self, name: &str) -> Result<()>;
     /// Renames a file. It is atomic and replaces nothing: [`crate::Error::Exists`] if the new name is in use.

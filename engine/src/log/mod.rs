@@ -5,7 +5,8 @@
 //!
 //! * `batch`: the bytes of one batch.
 //! * `segment`: names and headers of the files. `survey`: which files of a volume belong to the log.
-//! * `writer`: [`Log`], with append, reserve, rotate and remove. `group_commit`: one sync for all threads that wait.
+//! * `writer`: [`Log`], with append and reserve. `tail`: the writes to its last segment. `group_commit`: one sync for all
+//!   threads that wait. `rotation`: how segments are begun, used again and removed.
 //! * `reader`: [`LogReader`], which reads the batches up to the valid end. `damage`: whether that end is a torn tail.
 //! * `resume`: from a reader to a [`Log`] of a new epoch.
 //!
@@ -22,8 +23,10 @@ mod damage;
 mod group_commit;
 mod reader;
 mod resume;
+mod rotation;
 mod segment;
 mod survey;
+mod tail;
 mod window;
 mod writer;
 

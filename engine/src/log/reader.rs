@@ -168,6 +168,11 @@ impl LogReader {
         self.bytes
     }
 
+    /// The file offset of the end of the last batch read, in the current segment.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
     /// The part of the current segment, from offset to offset, that was read but may not be on the device.
     pub(super) fn doubtful(&self) -> Option<(u64, u64)> {
         self.doubtful.front().map(|(_, offset)| (*offset, self.offset))

@@ -1,10 +1,11 @@
 //! Continues the log after a recovery: syncs everything that was read, then starts a new epoch at its end. The layers
 //! above decide when the recovery is complete and old segments can be removed.
 
-use super::LogConfig;
+use super::DEVICE_BLOCK;
 use super::reader::LogReader;
 use super::segment::{self, SegmentHeader};
-use super::writer::{Log, Older};
+use super::tail::Older;
+use super::writer::Log;
 use crate::base::Result;
 use crate::io::{OpenMode, WriteKind};
 
@@ -32,25 +33,29 @@ impl Log {
             .plan
             .iter()
             .zip(ends)
-            .map(|(header, end)| Older { number: header.number, end, cut: false })
+            .map(|(header, end)| Older { number: header.number, end, begun: None, cut: false })
             .collect();
         let listed: Vec<u32> = older.iter().map(|older| older.number).collect();
         // Segments that the reader did not need are removed together with the last segment that it read.
         let (ours, cut) = (reader.survey.ours.iter().map(|header| (header.number, false)), reader.survey.cut.iter());
         let rest = ours.chain(cut.map(|number| (*number, true)));
         let rest = rest.filter(|(number, _)| !listed.contains(number));
-        older.extend(rest.map(|(number, cut)| Older { number, end: header.start, cut }));
-        give_back_reserve(&config, &reader.plan)?;
+        older.extend(rest.map(|(number, cut)| Older { number, end: header.start, begun: None, cut }));
+        give_back_space(&reader)?;
         Log::begin(config, header, older)
     }
 }
 
-/// Frees the space that the last segment had reserved beyond its end. Nothing is appended to it any more, and on a full
-/// device the new segment needs that space.
-fn give_back_reserve(config: &LogConfig, plan: &[SegmentHeader]) -> Result<()> {
+/// Frees the space of the last segment after its end, and that of spare files. Nothing is appended to the segment any
+/// more, and on a full device the new segment needs that space. What is cut off was never acknowledged.
+fn give_back_space(reader: &LogReader) -> Result<()> {
+    let LogReader { config, survey, plan, .. } = reader;
+    for number in &survey.spare {
+        config.volume.remove(&segment::name(config, *number))?;
+    }
     let Some(last) = plan.last() else { return Ok(()) };
     let disk = config.volume.open(&segment::name(config, last.number), OpenMode::Write)?;
-    disk.resize(disk.size()?)?;
+    disk.resize(disk.size()?.min(reader.offset().next_multiple_of(DEVICE_BLOCK)))?;
     disk.sync()
 }
 

@@ -8,12 +8,13 @@
 //! | 12 | 4 | epoch |
 //! | 16 | 16 | database id |
 //! | 32 | 4 | segment number, as in the name |
-//! | 36 | 4 | shape: 0 packed, 1 sparse |
+//! | 36 | 4 | shape: 0 packed, 1 sparse, 2 a spare file, which is no segment |
 //! | 40 | 8 | start LSN |
 //! | 48 | 4 | chain value at the start: the checksum of the batch before |
 //! | 52 | 4 | checksum of bytes 0 to 52 |
 //!
-//! The rest of the first device block is zero. Batches begin at [`SEGMENT_HEADER`].
+//! The rest of the first device block is zero. Batches begin at [`SEGMENT_HEADER`]. In a spare file epoch, start LSN and
+//! chain value are zero, and what follows the header is of an earlier segment.
 
 use super::window::FileWindow;
 use super::{DEVICE_BLOCK, LogConfig, LogShape};
@@ -27,6 +28,8 @@ pub const SEGMENT_HEADER: u64 = HEADER_BLOCK as u64;
 const HEADER_BLOCK: usize = 4096;
 const MAGIC: u64 = u64::from_le_bytes(*b"DURALOG\n");
 const VERSION: u32 = 1;
+/// The shape of a spare file.
+const SPARE: u32 = 2;
 const CHECKED: usize = 52;
 const USED: usize = 56;
 
@@ -45,7 +48,9 @@ pub(super) struct SegmentHeader {
 pub(super) enum SegmentFile {
     /// A segment of this database.
     Ours(SegmentHeader),
-    /// A valid segment of another database.
+    /// A file of this database that was a segment and will be one again. It contains no batch that counts.
+    Spare,
+    /// A valid segment, or spare file, of another database.
     Foreign,
     /// No valid header, and only zeros after it: the power failed before the header was durable. Batches are appended
     /// only later, so nothing is lost.
@@ -93,28 +98,86 @@ pub(super) fn create_empty(config: &LogConfig, mut number: u32) -> Result<(u32, 
     Ok((number, disk))
 }
 
-/// Writes and syncs the header that makes an empty file a segment.
+/// Writes and syncs the header that makes an empty or a spare file a segment. It is in one sector, so a power cut leaves
+/// what was there or the new header.
 pub(super) fn write_header(config: &LogConfig, disk: &dyn Disk, header: &SegmentHeader) -> Result<()> {
+    write_fields(config, disk, header, header.shape as u32)?;
+    disk.sync()
+}
+
+/// Makes the segment `segment` a spare file of at most `most` bytes; `None` if the file is not this segment. It is
+/// durable once the caller has synced it. No recovery may need the segment.
+pub(super) fn make_spare(
+    config: &LogConfig,
+    segment: &SegmentHeader,
+    most: u64,
+) -> Result<Option<(Arc<dyn Disk>, u64)>> {
+    let disk = match config.volume.open(&name(config, segment.number), OpenMode::Write) {
+        Err(Error::NotFound { .. }) => return Ok(None),
+        opened => opened?,
+    };
+    // Another database may have a file of this name by now. What is inspected is what is written to.
+    if inspect_disk(config, disk.clone(), segment.number)? != SegmentFile::Ours(*segment) {
+        return Ok(None);
+    }
+    let len = disk.size()?.min(most);
+    disk.resize(len)?;
+    let header = SegmentHeader { epoch: 0, start: Lsn::ZERO, chain: 0, ..*segment };
+    write_fields(config, &*disk, &header, SPARE)?;
+    Ok(Some((disk, len)))
+}
+
+/// Gives the spare file `spare` the first free name from `number` on, durably, and the permissions of the database file.
+/// Returns the number of its name; `None` if there is no such spare file of this database.
+pub(super) fn take_spare(config: &LogConfig, spare: u32, mut number: u32) -> Result<Option<(u32, Arc<dyn Disk>)>> {
+    let is_spare = |number| match inspect(config, number) {
+        Err(Error::NotFound { .. }) => Ok(false),
+        file => file.map(|file| file == SegmentFile::Spare),
+    };
+    if !is_spare(spare)? {
+        return Ok(None);
+    }
+    let old = name(config, spare);
+    config.volume.share_permissions(&old, config.database_name())?;
+    loop {
+        match config.volume.rename(&old, &name(config, number)) {
+            Err(Error::Exists { .. }) => number = number_after(config, number)?,
+            Err(Error::NotFound { .. }) => return Ok(None),
+            renamed => break renamed?,
+        }
+    }
+    // The old name can pass to a file of another database between the check and the renaming.
+    if !is_spare(number)? {
+        config.volume.rename(&name(config, number), &old)?;
+        return Ok(None);
+    }
+    config.volume.sync()?;
+    Ok(Some((number, config.volume.open(&name(config, number), OpenMode::Write)?)))
+}
+
+fn write_fields(config: &LogConfig, disk: &dyn Disk, header: &SegmentHeader, shape: u32) -> Result<()> {
     let mut block = [0u8; HEADER_BLOCK];
     bytes::put_u64(&mut block, 0, MAGIC);
     bytes::put_u32(&mut block, 8, VERSION);
     bytes::put_u32(&mut block, 12, header.epoch);
     bytes::put_u128(&mut block, 16, config.database);
     bytes::put_u32(&mut block, 32, header.number);
-    bytes::put_u32(&mut block, 36, header.shape as u32);
+    bytes::put_u32(&mut block, 36, shape);
     bytes::put_u64(&mut block, 40, header.start.0);
     bytes::put_u32(&mut block, 48, header.chain);
     let sum = checksum(bytes::slice(&block, 0, CHECKED));
     bytes::put_u32(&mut block, CHECKED, sum);
-    disk.write_as(WriteKind::Log, 0, &block)?;
-    disk.sync()
+    disk.write_as(WriteKind::Log, 0, &block)
 }
 
 /// Reads the header of segment `number`. [`Error::FormatVersion`] if it is a segment of this database in another
 /// format.
 pub(super) fn inspect(config: &LogConfig, number: u32) -> Result<SegmentFile> {
-    let name = name(config, number);
-    let mut window = FileWindow::new(config.volume.open(&name, OpenMode::Read)?)?;
+    inspect_disk(config, config.volume.open(&name(config, number), OpenMode::Read)?, number)
+}
+
+fn inspect_disk(config: &LogConfig, disk: Arc<dyn Disk>, number: u32) -> Result<SegmentFile> {
+    let mut window = FileWindow::new(disk)?;
     let Some(block) = window.get(0, USED)? else { return Ok(SegmentFile::Cut) };
     let sound = checksum(bytes::slice(block, 0, CHECKED)) == bytes::get_u32(block, CHECKED);
     let shape = match bytes::get_u32(block, 36) {
@@ -128,7 +191,12 @@ pub(super) fn inspect(config: &LogConfig, number: u32) -> Result<SegmentFile> {
         }
         let found = bytes::get_u32(block, 8);
         if found != VERSION {
-            return Err(Error::FormatVersion { path: config.volume.path(&name), found, supported: VERSION });
+            let path = config.volume.path(&name(config, number));
+            return Err(Error::FormatVersion { path, found, supported: VERSION });
+        }
+        // Its number is that of the segment that it was.
+        if bytes::get_u32(block, 36) == SPARE {
+            return Ok(SegmentFile::Spare);
         }
         if let Some(shape) = shape.filter(|_| bytes::get_u32(block, 32) == number) {
             return Ok(SegmentFile::Ours(SegmentHeader {

@@ -24,6 +24,8 @@ pub(super) struct Survey {
     pub(super) ours: Vec<SegmentHeader>,
     /// Files whose creation was interrupted. They never contained a batch.
     pub(super) cut: Vec<u32>,
+    /// Spare files. They contain no batch that counts, whatever their number is.
+    pub(super) spare: Vec<u32>,
     /// The highest number of a file whose header has been damaged.
     pub(super) damaged: Option<u32>,
     /// The highest number of any file.
@@ -33,11 +35,12 @@ pub(super) struct Survey {
 impl Survey {
     /// Reads the header of every file with the prefix.
     pub(super) fn take(config: &LogConfig) -> Result<Survey> {
-        let mut survey = Survey { ours: Vec::new(), cut: Vec::new(), damaged: None, highest: 0 };
+        let mut survey = Survey { ours: Vec::new(), cut: Vec::new(), spare: Vec::new(), damaged: None, highest: 0 };
         for number in segment::numbers(config)? {
             survey.highest = number;
             match segment::inspect(config, number)? {
                 SegmentFile::Ours(header) => survey.ours.push(header),
+                SegmentFile::Spare => survey.spare.push(number),
                 SegmentFile::Foreign => {}
                 SegmentFile::Cut => survey.cut.push(number),
                 SegmentFile::Damaged => survey.damaged = Some(number),
@@ -89,7 +92,7 @@ mod tests {
             })
             .collect();
         ours.sort_unstable_by_key(|header| (header.epoch, header.start, header.number));
-        let survey = Survey { ours, cut: Vec::new(), damaged: None, highest: 0 };
+        let survey = Survey { ours, cut: Vec::new(), spare: Vec::new(), damaged: None, highest: 0 };
         survey
             .plan(LogPosition { lsn: Lsn(from.0), epoch: from.1 })
             .iter()

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 const STEP: u64 = 256 * 1024;
 
-/// Reads a file of fixed size through a buffer.
+/// Reads a file through a buffer. A file that grows keeps the size that it had. It can be cut after the end of what is
+/// needed: `resume` does that while the recovery reads.
 #[derive(Debug)]
 pub(super) struct FileWindow {
     disk: Arc<dyn Disk>,
@@ -21,7 +22,7 @@ impl FileWindow {
         Ok(FileWindow { size: disk.size()?, disk, at: 0, held: Vec::new() })
     }
 
-    /// The length of the file in bytes.
+    /// The length of the file in bytes, as far as it is known.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
@@ -29,9 +30,13 @@ impl FileWindow {
     /// `len` bytes at `offset`, or `None` if the file ends before them.
     pub(super) fn get(&mut self, offset: u64, len: usize) -> Result<Option<&[u8]>> {
         let needed = len as u64;
-        let Some(rest) = self.size.checked_sub(offset).filter(|rest| *rest >= needed) else { return Ok(None) };
         let held_to = self.at.saturating_add(self.held.len() as u64);
-        if offset < self.at || offset.saturating_add(needed) > held_to {
+        let is_held = offset >= self.at && offset.saturating_add(needed) <= held_to;
+        if !is_held {
+            self.size = self.size.min(self.disk.size()?);
+        }
+        let Some(rest) = self.size.checked_sub(offset).filter(|rest| *rest >= needed) else { return Ok(None) };
+        if !is_held {
             let step = usize::try_from(rest.min(STEP.max(needed))).unwrap_or(len);
             self.held.resize(step, 0);
             self.at = offset;

@@ -17,6 +17,11 @@ const SUPERSEDED_PART: u64 = 8;
 /// Superseded images with fewer bytes are not worth a checkpoint.
 pub(super) const SMALL_SUPERSEDED: u64 = 8 << 20;
 
+/// The log between two checkpoints is in this number of segments.
+const SEGMENTS: u64 = 4;
+/// The least and the most bytes of a segment that is not begun by a checkpoint.
+const SEGMENT_BYTES: (u64, u64) = (1 << 20, 16 << 20);
+
 /// The effect of a checkpoint on the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Segments {
@@ -96,6 +101,59 @@ impl Engine {
         log.remove_before(redo)?;
         self.release_withheld(redo);
         Ok(segments)
+    }
+
+    /// The bytes after which a segment is long enough.
+    fn segment_bytes(&self) -> u64 {
+        (self.redo_bounds.bytes / SEGMENTS).clamp(SEGMENT_BYTES.0, SEGMENT_BYTES.1)
+    }
+
+    /// Lets the log keep superfluous segments, to use them again: as many as it needs beside the current one until the next
+    /// checkpoint.
+    pub(crate) fn keep_spare_segments(&self) {
+        if let Some(log) = self.log.get() {
+            log.keep_spares((self.segment_bytes() * (SEGMENTS - 1)).min(self.redo_bounds.bytes));
+        }
+    }
+
+    /// True if the log should go on in its next segment. A long segment would be superfluous only as a whole, and spare
+    /// segments would take as much space as the log.
+    pub(crate) fn is_segment_long(&self) -> bool {
+        self.log.get().is_some_and(|log| log.segment_bytes() >= self.segment_bytes())
+            && self.unfinished.load(Ordering::Acquire) == u64::MAX
+    }
+
+    /// Lets the log go on in its next segment, if [`Engine::is_segment_long`]. False if it stays.
+    pub(crate) fn begin_segment(&self) -> Result<bool> {
+        if !self.is_segment_long() {
+            return Ok(false);
+        }
+        let _no_checkpoint = self.checkpoints.succeeded.lock();
+        self.check_poison()?;
+        let log = self.log()?;
+        // Most of the log becomes durable before the apply lock is taken, so that commits wait for it only briefly.
+        log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;
+        let _between_batches = self.apply.lock();
+        // What was running may have begun a segment, or may need the room that is reserved in this one.
+        if !self.is_segment_long() {
+            return Ok(false);
+        }
+        match self.poison_on_panic("it began a log segment", || log.rotate()) {
+            // The log stays, and tries it again after as much again.
+            Err(Error::Full { .. }) => {
+                log.prolong_segment();
+                Ok(false)
+            }
+            begun => begun.inspect_err(|cause| self.poison(cause)).map(|_| true),
+        }
+    }
+
+    /// Removes the spare segments, and keeps none during `work`, which needs their space.
+    pub(super) fn without_spare_segments(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.log()?.remove_spares()?;
+        let done = work();
+        self.keep_spare_segments();
+        done
     }
 
     /// Freezes the page table between two batches and makes it durable. The redo point moves to `redo`, if there is one.

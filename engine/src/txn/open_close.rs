@@ -81,6 +81,10 @@ impl Engine {
     /// Frees detached subtrees, writes all pages to the file and removes the log.
     pub(crate) fn close(&self, catalog: &Tree) -> Result<()> {
         self.check_poison()?;
+        if let Some(log) = self.log.get() {
+            // The space may be needed, and nothing uses these files any more.
+            log.remove_spares()?;
+        }
         loop {
             match self.reclaim_step(catalog, None) {
                 Ok(true) => {}

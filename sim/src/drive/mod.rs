@@ -113,6 +113,10 @@ impl Volume for DriveVolume {
         self.wrap(name, self.inner.create_beside(name, beside)?)
     }
 
+    fn share_permissions(&self, name: &str, beside: &str) -> Result<()> {
+        self.inner.share_permissions(name, beside)
+    }
+
     fn remove(&self, name: &str) -> Result<()> {
         self.inner.remove(name)?;
         self.files.lock().remove(name);

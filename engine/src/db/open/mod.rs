@@ -336,6 +336,7 @@ fn shared(
         Some(bytes) => engine.crowded_from(bytes),
         None => engine,
     };
+    engine.keep_spare_segments();
     Arc::new(Shared {
         engine,
         path,

@@ -6,10 +6,12 @@ fn resume(volume: &TestVolume, from: LogPosition) -> Log {
     Log::resume(read(packed(volume), from, from.lsn).unwrap().unwrap()).unwrap()
 }
 
-/// Removes the last `bytes` of segment `number` and flips the byte that is then the last: a torn tail.
+/// Removes the last `bytes` of segment `number`, and zeros after them, and flips the byte that is then the last: a torn
+/// tail.
 fn tear(volume: &TestVolume, number: u32, bytes: usize) {
     let mut torn = volume.bytes(&segment_name(number));
-    torn.truncate(torn.len() - bytes);
+    let end = torn.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    torn.truncate(end - bytes);
     *torn.last_mut().unwrap() ^= 0xff;
     volume.set_bytes(&segment_name(number), torn);
 }

@@ -3,6 +3,7 @@ mod damage;
 mod epochs;
 mod group;
 mod others;
+mod recycled;
 mod round_trip;
 mod volume;
 

@@ -50,3 +50,50 @@ fn a_segment_that_a_power_cut_left_without_a_header_goes_with_the_log() -> Resul
     assert!(volume.list("db-log")?.is_empty());
     Ok(())
 }
+
+#[test]
+fn a_spare_file_of_another_log_is_neither_used_nor_removed() -> Result<()> {
+    let volume = TestVolume::default();
+    let ours = Log::create(packed(&volume), 1, Lsn(1))?;
+    ours.keep_spares(1 << 20);
+    ours.append(1, b"oak")?;
+    ours.remove_before(ours.rotate()?)?;
+    assert_eq!(volume.names(), [segment_name(1), segment_name(2)]);
+    // The other log has one of the same number.
+    let elsewhere = TestVolume::default();
+    let theirs = Log::create(other(&elsewhere), 1, Lsn(1))?;
+    theirs.keep_spares(1 << 20);
+    theirs.append(1, b"elm")?;
+    theirs.remove_before(theirs.rotate()?)?;
+    let spare = elsewhere.bytes(&segment_name(1));
+    volume.set_bytes(&segment_name(1), spare.clone());
+    let redo = ours.rotate()?;
+    assert_eq!(volume.bytes(&segment_name(1)), spare);
+    assert_eq!(volume.names(), [segment_name(1), segment_name(2), segment_name(3)]);
+    ours.remove_before(redo)?;
+    ours.remove_spares()?;
+    ours.append(1, b"ash")?;
+    assert_eq!(read_all(packed(&volume), at(redo, 1))?, [b"ash"]);
+    ours.remove_all()?;
+    Log::remove_own(&packed(&volume))?;
+    assert_eq!(volume.names(), [segment_name(1)]);
+    assert_eq!(volume.bytes(&segment_name(1)), spare);
+    Ok(())
+}
+
+#[test]
+fn a_segment_that_is_another_by_now_does_not_become_a_spare_file() -> Result<()> {
+    let volume = TestVolume::default();
+    let ours = Log::create(packed(&volume), 1, Lsn(1))?;
+    ours.keep_spares(1 << 20);
+    let redo = ours.rotate()?;
+    // A copy of the database has the same id.
+    let elsewhere = TestVolume::default();
+    Log::create(packed(&elsewhere), 2, Lsn(1))?.append(1, b"elm")?;
+    volume.set_bytes(&segment_name(1), elsewhere.bytes(&segment_name(1)));
+    ours.remove_before(redo)?;
+    assert_eq!(volume.names(), [segment_name(2)]);
+    ours.rotate()?;
+    assert_eq!(volume.names(), [segment_name(2), segment_name(3)]);
+    Ok(())
+}

@@ -181,12 +181,16 @@ impl Volume for TestVolume {
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         let mut files = self.0.files.lock();
+        if files.contains_key(from) && files.contains_key(to) {
+            return Err(Error::Exists { path: to.into() });
+        }
         let bytes = files.remove(from).ok_or_else(|| Error::NotFound { path: from.into() })?;
         files.insert(to.into(), bytes);
         Ok(())
     }
 
     fn replace(&self, from: &str, to: &str) -> Result<()> {
+        self.remove(to)?;
         self.rename(from, to)
     }
 

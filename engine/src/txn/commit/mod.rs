@@ -92,11 +92,11 @@ impl Engine {
     /// Takes a checkpoint, if there is space for it. This frees old log segments and the places of replaced pages.
     pub(super) fn shorten_log(&self) -> Result<()> {
         self.log()?.give_up_reservation();
-        match self.checkpoint() {
+        self.without_spare_segments(|| match self.checkpoint() {
             // There may still be enough space.
-            Err(Error::Full { .. }) => {}
-            taken => drop(taken?),
-        }
+            Err(Error::Full { .. }) => Ok(()),
+            taken => taken.map(drop),
+        })?;
         self.reserve_relief()
     }
 

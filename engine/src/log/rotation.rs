@@ -1,0 +1,293 @@
+//! How the segments of a [`Log`] are begun, used again and removed. Batches must not be written here.
+//!
+//! A segment that a checkpoint has made superfluous becomes a **spare file**: its header is replaced by one that says so,
+//! and synced. Its name stays. The next segment takes a spare file in three steps, each of them durable before the next:
+//!
+//! 1. The file gets the name of the new segment.
+//! 2. The old segment is synced up to its end, and the header of the new one is written.
+//! 3. Batches are written over the old content.
+//!
+//! A power cut before the second step is over leaves a spare file, whose name does not matter. After it every batch that is
+//! left of an earlier segment is before the start of the new one, because a log uses only files that it wrote itself,
+//! in this epoch. A reader accepts no batch before the start of its segment, nor does it take one as proof of damage.
+//!
+//! A recovery removes the spare files that it finds, and so does a clean close.
+
+use super::LogConfig;
+use super::batch::MAX_PAYLOAD;
+use super::group_commit::GroupCommit;
+use super::segment::{self, SEGMENT_HEADER, SegmentFile, SegmentHeader};
+use super::tail::{Older, Tail};
+use super::writer::Log;
+use crate::base::watermark::Watermark;
+use crate::base::{Error, Lsn, Result, checksum::chained};
+use crate::io::Disk;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// The most spare files.
+const MOST_SPARES: usize = 8;
+
+/// What the next segment will be.
+#[derive(Debug)]
+pub(super) struct Rotation {
+    /// The number of the next segment.
+    next_number: u32,
+    /// The spare files that this log has made, the longest one at the end.
+    spares: Vec<Spare>,
+    /// The most bytes of all spare files.
+    most_spare: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Spare {
+    /// The number of the segment that it was.
+    number: u32,
+    /// Bytes of the file.
+    len: u64,
+}
+
+impl Rotation {
+    fn new(next_number: u32) -> Rotation {
+        Rotation { next_number, spares: Vec::new(), most_spare: 0 }
+    }
+
+    /// The most bytes of another spare file.
+    fn room(&self) -> u64 {
+        let held = self.spares.iter().map(|spare| spare.len).sum();
+        if self.spares.len() < MOST_SPARES { self.most_spare.saturating_sub(held) } else { 0 }
+    }
+
+    fn add(&mut self, spare: Spare) {
+        self.spares.push(spare);
+        self.spares.sort_unstable_by_key(|spare| spare.len);
+    }
+}
+
+/// The file of the next segment.
+struct NextFile {
+    disk: Arc<dyn Disk>,
+    number: u32,
+    /// The length of its old content.
+    filled: u64,
+}
+
+impl Log {
+    /// Starts the log of a new, or cleanly closed, database at `start`: creates the first segment, durable on return,
+    /// and removes all other segments of the prefix. `epoch` must be one that this database has not used.
+    pub fn create(config: LogConfig, epoch: u32, start: Lsn) -> Result<Log> {
+        let stale = Log::stale(&config)?;
+        Log::create_after(config, epoch, start, &stale)
+    }
+
+    /// The numbers of all segments of this prefix.
+    pub(crate) fn stale(config: &LogConfig) -> Result<Vec<u32>> {
+        segment::numbers(config)
+    }
+
+    /// Removes the segments in `stale`, durably. The database must be closed: it needs none of them.
+    pub(crate) fn remove_stale(config: &LogConfig, stale: &[u32]) -> Result<()> {
+        for number in stale {
+            config.volume.remove(&segment::name(config, *number))?;
+        }
+        config.volume.sync()
+    }
+
+    /// Removes the segments of this database. The removals are not durable yet. The database must not be open.
+    pub(crate) fn remove_own(config: &LogConfig) -> Result<()> {
+        for number in segment::numbers(config)? {
+            if matches!(segment::inspect(config, number), Ok(SegmentFile::Ours(_) | SegmentFile::Spare)) {
+                config.volume.remove(&segment::name(config, number))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Like [`Log::create`], but removes only the segments in `stale`.
+    pub(crate) fn create_after(config: LogConfig, epoch: u32, start: Lsn, stale: &[u32]) -> Result<Log> {
+        let chain = chained(config.seed(), &epoch.to_le_bytes());
+        let number = segment::number_after(&config, stale.last().copied().unwrap_or(0))?;
+        let header = SegmentHeader { epoch, number, shape: config.shape, start, chain };
+        let log = Log::begin(config, header, Vec::new())?;
+        log.remove(stale)?;
+        Ok(log)
+    }
+
+    /// Creates the first segment of an epoch.
+    pub(super) fn begin(config: LogConfig, mut header: SegmentHeader, older: Vec<Older>) -> Result<Log> {
+        let disk;
+        (header.number, disk) = segment::create_empty(&config, header.number)?;
+        if let Err(error) = segment::write_header(&config, &*disk, &header) {
+            // A file without a header is not a segment. If the removal fails too, the file only takes a name.
+            let _ = config.volume.remove(&segment::name(&config, header.number));
+            return Err(error);
+        }
+        Ok(Log {
+            seed: config.seed(),
+            epoch: header.epoch,
+            appended: AtomicU64::new(header.start.0),
+            written: AtomicU64::new(0),
+            begun_at: AtomicU64::new(0),
+            group: GroupCommit::new(header.start),
+            most_payload: AtomicUsize::new(MAX_PAYLOAD),
+            rotation: Mutex::new(Rotation::new(segment::number_after(&config, header.number)?)),
+            tail: Mutex::new(Tail::new(disk, header, 0, older)),
+            config,
+        })
+    }
+
+    /// Starts a new segment at the LSN of the next batch and returns that LSN. All bytes before it are then durable.
+    /// Appends continue meanwhile, except during the short switch.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if there is no space for the new segment; nothing has then changed.
+    pub fn rotate(&self) -> Result<Lsn> {
+        let mut rotation = self.rotation.lock();
+        // Syncs most of the log while other threads append. The second sync, during the switch, then has little to
+        // write.
+        self.make_durable(self.next_lsn())?;
+        let next = self.next_file(&mut rotation)?;
+        let number = next.number;
+        rotation.next_number = segment::number_after(&self.config, number)?;
+        let rotated = self.change_to(next);
+        if rotated.is_err() {
+            // A file without the header of a segment is not one. If the removal fails too, the file only takes a name.
+            let _ = self.config.volume.remove(&segment::name(&self.config, number));
+        }
+        rotated
+    }
+
+    /// The file of the next segment, under its name, durably: a spare file, or a new one.
+    fn next_file(&self, rotation: &mut Rotation) -> Result<NextFile> {
+        while let Some(spare) = rotation.spares.last() {
+            let taken = segment::take_spare(&self.config, spare.number, rotation.next_number)?;
+            let len = spare.len;
+            rotation.spares.pop();
+            if let Some((number, disk)) = taken {
+                // Usually all of it is allocated already.
+                let filled = match disk.reserve(len) {
+                    Err(Error::Full { .. }) => 0,
+                    reserved => reserved.map(|()| len)?,
+                };
+                return Ok(NextFile { disk, number, filled });
+            }
+        }
+        let (number, disk) = segment::create_empty(&self.config, rotation.next_number)?;
+        Ok(NextFile { disk, number, filled: 0 })
+    }
+
+    fn change_to(&self, NextFile { disk, number, filled }: NextFile) -> Result<Lsn> {
+        let leader = self.group.lead()?;
+        let mut tail = self.tail.lock();
+        let start = self.next_lsn();
+        let header = SegmentHeader { epoch: self.epoch, number, shape: self.config.shape, start, chain: tail.chain };
+        let mut next = Tail::new(disk, header, filled, Vec::new());
+        next.reserve(tail.promised.saturating_sub(tail.offset))?;
+        let synced = if start > self.group.durable() { tail.disk.sync() } else { Ok(()) };
+        // After the header may be on the device, the old segment must not grow beyond it.
+        if let Err(error) = synced.and_then(|()| segment::write_header(&self.config, &*next.disk, &header)) {
+            return Err(leader.fail(&error));
+        }
+        next.older = std::mem::take(&mut tail.older);
+        next.older.push(Older { number: tail.header.number, end: start, begun: Some(tail.header), cut: false });
+        let mut old = std::mem::replace(&mut *tail, next);
+        self.begun_at.store(self.written(), Ordering::Release);
+        drop(tail);
+        leader.succeed(start);
+        // The old segment gets no more batches, so a failure here has no effect on the log.
+        if let Err(cause) = old.give_back_reserved() {
+            tracing::warn!(%cause, "a log segment keeps space that it does not need");
+        }
+        Ok(start)
+    }
+
+    /// Removes the segments that end at or before `lsn`, the redo point of a durable superblock, but never the current
+    /// segment. Those that this log began become spare files, as far as [`Log::keep_spares`] allows. All of it is durable
+    /// on return.
+    pub fn remove_before(&self, lsn: Lsn) -> Result<()> {
+        self.group.check()?;
+        let past: Vec<Older> = self.tail.lock().older.iter().filter(|older| older.end <= lsn).copied().collect();
+        let numbers: Vec<u32> = past.iter().map(|older| older.number).collect();
+        let mut rotation = self.rotation.lock();
+        let mut rest = Vec::new();
+        for number in self.ours(&numbers) {
+            let begun = past.iter().find(|older| older.number == number).and_then(|older| older.begun);
+            if !begun.map_or(Ok(false), |begun| self.keep(&mut rotation, &begun))? {
+                rest.push(number);
+            }
+        }
+        self.remove(&rest)?;
+        self.tail.lock().older.retain(|older| !numbers.contains(&older.number));
+        Ok(())
+    }
+
+    /// Makes a segment a spare file, durably. False if it should be removed.
+    fn keep(&self, rotation: &mut Rotation, segment: &SegmentHeader) -> Result<bool> {
+        let room = rotation.room();
+        if room <= SEGMENT_HEADER {
+            return Ok(false);
+        }
+        let Some((disk, len)) = segment::make_spare(&self.config, segment, room)? else { return Ok(false) };
+        disk.sync().inspect_err(|error| self.group.poison(error.to_string()))?;
+        rotation.add(Spare { number: segment.number, len });
+        Ok(true)
+    }
+
+    /// Keeps superfluous segments, up to this many bytes of them, to use them again. A commit is then written over what is
+    /// in such a file, and its sync writes neither a new length nor the place of new blocks. A new log keeps none.
+    pub fn keep_spares(&self, bytes: u64) {
+        self.rotation.lock().most_spare = bytes;
+    }
+
+    /// Removes the spare files, durably, keeps none from now on, and frees what the current segment does not need, because
+    /// the device is full.
+    ///
+    /// # Errors
+    /// Errors of the device.
+    pub fn remove_spares(&self) -> Result<()> {
+        self.group.check()?;
+        let mut rotation = self.rotation.lock();
+        rotation.most_spare = 0;
+        let spares: Vec<u32> = rotation.spares.drain(..).map(|spare| spare.number).collect();
+        self.remove(&self.ours(&spares))?;
+        self.tail.lock().give_back_rest()
+    }
+
+    /// Removes all segments and spare files, for a clean close. The superblock must already say that no log is needed. Nothing can be
+    /// appended any more.
+    pub fn remove_all(&self) -> Result<()> {
+        self.group.check()?;
+        self.poison("the log has been closed");
+        self.remove(&self.ours(&segment::numbers(&self.config)?))
+    }
+
+    /// Removes segments durably. A failed sync of the folder stops the log, like a failed sync of a segment.
+    fn remove(&self, numbers: &[u32]) -> Result<()> {
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        for number in numbers {
+            self.config.volume.remove(&segment::name(&self.config, *number))?;
+        }
+        self.config.volume.sync().inspect_err(|error| self.group.poison(error.to_string()))
+    }
+
+    /// Which of these segments belong to this log. If the database file was removed while it was open, a new database
+    /// may have a log with the same names.
+    fn ours(&self, numbers: &[u32]) -> Vec<u32> {
+        let (known, cut): (Vec<u32>, Vec<u32>) = {
+            let tail = self.tail.lock();
+            let cut = tail.older.iter().filter(|older| older.cut).map(|older| older.number).collect();
+            (tail.older.iter().map(|older| older.number).chain([tail.header.number]).collect(), cut)
+        };
+        let is_ours = |number: &u32| match segment::inspect(&self.config, *number) {
+            Ok(SegmentFile::Ours(_) | SegmentFile::Spare) => true,
+            Ok(SegmentFile::Foreign) | Err(Error::NotFound { .. }) => false,
+            // Another database may be creating a segment.
+            Ok(SegmentFile::Cut) => cut.contains(number),
+            Ok(SegmentFile::Damaged) | Err(_) => known.contains(number),
+        };
+        numbers.iter().copied().filter(is_ours).collect()
+    }
+}
