@@ -254,8 +254,8 @@ impl Log {
         self.tail.lock().give_back_rest()
     }
 
-    /// Removes all segments and spare files, for a clean close. The superblock must already say that no log is needed. Nothing can be
-    /// appended any more.
+    /// Removes all segments and spare files, for a clean close. The superblock must already say that no log is needed.
+    /// Nothing can be appended any more.
     pub fn remove_all(&self) -> Result<()> {
         self.group.check()?;
         self.poison("the log has been closed");

@@ -76,8 +76,9 @@ impl Engine {
     }
 
     /// Takes a checkpoint, which frees old log segments and the places of replaced pages, and shrinks the file so that
-    /// the device has space for the log. The spare files of the log are removed. The caller must hold the writer lock. `movable` says that the caller keeps no
-    /// places of pages, so that images can move. Otherwise only the free end of the file is cut off.
+    /// the device has space for the log. The spare files of the log are removed. The caller must hold the writer lock.
+    /// `movable` says that the caller keeps no places of pages, so that images can move. Otherwise only the free end of
+    /// the file is cut off.
     pub(crate) fn make_room(&self, movable: bool) -> Result<()> {
         let Some(store) = &self.store else { return Ok(()) };
         // A reservation of earlier commits must not keep the log in its old segment.
