@@ -8,6 +8,7 @@ use super::read::cursor::{Cursor, View};
 use super::redo::Redone;
 use super::space::reclaim::Waiting;
 use super::space::shrink::ShrinkLimits;
+use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::store::Meta;
 use crate::tree::Tree;
@@ -82,6 +83,8 @@ impl Engine {
     pub(crate) fn close(&self, catalog: &Tree) -> Result<()> {
         self.check_poison()?;
         if let Some(log) = self.log.get() {
+            // First, so that commits that were not synced survive a fault in what follows.
+            log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;
             // The space may be needed, and nothing uses these files any more.
             log.remove_spares()?;
         }

@@ -24,18 +24,20 @@ impl Engine {
         snapshot: Lsn,
         f: impl FnOnce(Option<Record<'_>>) -> R,
     ) -> Result<R> {
-        let mut f = Some(f);
-        let direct = tree.get(&self.pages(), key, |leaf: Page<'_>, record| match f.take() {
-            Some(f) if leaf.lsn() <= snapshot => Ok(f(record)),
+        // What the closure has found is not in its result: the compiler copies a compound result twice, in parts that
+        // overlap, and waits for the first copy.
+        let (mut f, mut direct, mut now) = (Some(f), None, None);
+        tree.get(&self.pages(), key, |leaf: Page<'_>, record| match f.take() {
+            Some(f) if leaf.lsn() <= snapshot => direct = Some(f(record)),
             kept => {
                 f = kept;
-                Err(record.map(OwnedRecord::from))
+                now = record.map(OwnedRecord::from);
             }
         })?;
         match (direct, f) {
-            (Ok(result), _) => Ok(result),
-            (Err(now), Some(f)) => self.get_undone(tree, key, snapshot, now, f),
-            (Err(_), None) => unreachable!("the closure was put back"),
+            (Some(result), _) => Ok(result),
+            (None, Some(f)) => self.get_undone(tree, key, snapshot, now, f),
+            (None, None) => unreachable!("the closure was put back"),
         }
     }
 
