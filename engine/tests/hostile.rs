@@ -213,6 +213,11 @@ fn a_truncated_file_gives_an_error_or_the_right_data() {
     }
 }
 
+/// True for a log file that no recovery needs, which the next segment is written to.
+fn is_spare(log: &Path) -> bool {
+    fs::read(log).unwrap()[36] == 2
+}
+
 /// Flips a bit in a file, one at a time, `every` so many bytes, and opens with `open`. Gives how many flips there were,
 /// how often the database opened, and how often no key was lost.
 fn flip(folder: &Path, file: &str, every: usize, open: impl Fn(PathBuf) -> Result<Database>) -> (u32, u32, u32) {
@@ -269,8 +274,13 @@ fn flipped_bits_in_an_unclean_file_or_its_log_give_errors_or_the_right_data() {
         assert!(!logs.is_empty());
         for log in logs {
             let name = log.file_name().unwrap().to_string_lossy().into_owned();
-            let (tried, opened, _) = flip(folder.path(), &name, 97 * 5, |path| options().open(path));
-            assert!(opened < tried, "{store:?}: no flip in {name} was noticed");
+            let (tried, opened, intact) = flip(folder.path(), &name, 97 * 5, |path| options().open(path));
+            if is_spare(&log) {
+                // Only its header is read. A damaged one can be that of a segment.
+                assert!(opened + 1 >= tried && intact == opened, "{store:?}: {opened} of {tried} with {name} opened");
+            } else {
+                assert!(opened < tried, "{store:?}: no flip in {name} was noticed");
+            }
         }
     }
 }
