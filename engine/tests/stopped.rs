@@ -88,14 +88,20 @@ fn opens_for_reading(path: &Path, expected: std::ops::Range<u32>, cause: &str) -
     Ok(())
 }
 
-/// The process dies, and not even what its log had reserved is left.
+/// The process dies. Neither what its log had reserved or filled with zeros is left, nor a spare segment.
 fn die_without_reserve(db: Database, volume: &FailingVolume) -> Result<()> {
     volume.power_off_at(Some(0));
     drop(db);
     volume.power_off_at(None);
-    for log in volume.list("t.duramen-log")? {
-        let log = volume.open(&log, OpenMode::Write)?;
-        log.resize(log.size()?)?;
+    for name in volume.list("t.duramen-log")? {
+        let log = volume.open(&name, OpenMode::Write)?;
+        let mut bytes = vec![0; usize::try_from(log.size()?).unwrap()];
+        log.read_at(0, &mut bytes)?;
+        if bytes[36] == 2 {
+            volume.remove(&name)?;
+        } else {
+            log.resize(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1))?;
+        }
     }
     Ok(())
 }
