@@ -33,14 +33,14 @@ impl Log {
             .plan
             .iter()
             .zip(ends)
-            .map(|(header, end)| Older { number: header.number, end, begun: None, cut: false })
+            .map(|(header, end)| Older { number: header.number, end, len: 0, begun: None, cut: false })
             .collect();
         let listed: Vec<u32> = older.iter().map(|older| older.number).collect();
         // Segments that the reader did not need are removed together with the last segment that it read.
         let (ours, cut) = (reader.survey.ours.iter().map(|header| (header.number, false)), reader.survey.cut.iter());
         let rest = ours.chain(cut.map(|number| (*number, true)));
         let rest = rest.filter(|(number, _)| !listed.contains(number));
-        older.extend(rest.map(|(number, cut)| Older { number, end: header.start, begun: None, cut }));
+        older.extend(rest.map(|(number, cut)| Older { number, end: header.start, len: 0, begun: None, cut }));
         give_back_space(&reader)?;
         Log::begin(config, header, older)
     }

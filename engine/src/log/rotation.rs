@@ -38,6 +38,8 @@ pub(super) struct Rotation {
     spares: Vec<Spare>,
     /// The most bytes of all spare files.
     most_spare: u64,
+    /// The bytes of segments that checkpoints have lately made superfluous at a time.
+    needed: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -50,13 +52,32 @@ struct Spare {
 
 impl Rotation {
     fn new(next_number: u32) -> Rotation {
-        Rotation { next_number, spares: Vec::new(), most_spare: 0 }
+        Rotation { next_number, spares: Vec::new(), most_spare: 0, needed: 0 }
+    }
+
+    /// The bytes of all spare files, and the most that they should have.
+    fn held_and_most(&self) -> (u64, u64) {
+        (self.spares.iter().map(|spare| spare.len).sum(), self.most_spare.min(self.needed))
     }
 
     /// The most bytes of another spare file.
     fn room(&self) -> u64 {
-        let held = self.spares.iter().map(|spare| spare.len).sum();
-        if self.spares.len() < MOST_SPARES { self.most_spare.saturating_sub(held) } else { 0 }
+        let (held, most) = self.held_and_most();
+        if self.spares.len() < MOST_SPARES { most.saturating_sub(held) } else { 0 }
+    }
+
+    /// Notes how many bytes of segments a checkpoint has made superfluous. Spare files have at most as many, or half as
+    /// many as before: a log that has become short needs no more. Returns the spare files that are too many, which are
+    /// no longer counted.
+    fn note_superfluous(&mut self, bytes: u64) -> Vec<u32> {
+        self.needed = bytes.max(self.needed / 2);
+        let mut surplus = Vec::new();
+        while let (held, most) = self.held_and_most()
+            && held > most
+        {
+            surplus.extend(self.spares.pop().map(|spare| spare.number));
+        }
+        surplus
     }
 
     fn add(&mut self, spare: Spare) {
@@ -190,7 +211,8 @@ impl Log {
             return Err(leader.fail(&error));
         }
         next.older = std::mem::take(&mut tail.older);
-        next.older.push(Older { number: tail.header.number, end: start, begun: Some(tail.header), cut: false });
+        let (number, begun) = (tail.header.number, Some(tail.header));
+        next.older.push(Older { number, end: start, len: tail.offset, begun, cut: false });
         let mut old = std::mem::replace(&mut *tail, next);
         self.begun_at.store(self.written(), Ordering::Release);
         drop(tail);
@@ -203,14 +225,17 @@ impl Log {
     }
 
     /// Removes the segments that end at or before `lsn`, the redo point of a durable superblock, but never the current
-    /// segment. Those that this log began become spare files, as far as [`Log::keep_spares`] allows. All of it is durable
-    /// on return.
+    /// segment. Those that this log began become spare files, as far as [`Log::keep_spares`] allows and the log lately
+    /// needed. All of it is durable on return.
     pub fn remove_before(&self, lsn: Lsn) -> Result<()> {
         self.group.check()?;
         let past: Vec<Older> = self.tail.lock().older.iter().filter(|older| older.end <= lsn).copied().collect();
         let numbers: Vec<u32> = past.iter().map(|older| older.number).collect();
+        if past.is_empty() {
+            return Ok(());
+        }
         let mut rotation = self.rotation.lock();
-        let mut rest = Vec::new();
+        let mut rest = self.ours(&rotation.note_superfluous(past.iter().map(|older| older.len).sum()));
         for number in self.ours(&numbers) {
             let begun = past.iter().find(|older| older.number == number).and_then(|older| older.begun);
             if !begun.map_or(Ok(false), |begun| self.keep(&mut rotation, &begun))? {

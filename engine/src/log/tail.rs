@@ -38,6 +38,8 @@ pub(super) struct Tail {
 pub(super) struct Older {
     pub(super) number: u32,
     pub(super) end: Lsn,
+    /// Bytes up to the end of its last batch; 0 if this log did not begin it.
+    pub(super) len: u64,
     /// Its header, if this log began it.
     pub(super) begun: Option<SegmentHeader>,
     /// The recovery found it without a header.

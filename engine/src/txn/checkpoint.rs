@@ -108,8 +108,8 @@ impl Engine {
         (self.redo_bounds.bytes / SEGMENTS).clamp(SEGMENT_BYTES.0, SEGMENT_BYTES.1)
     }
 
-    /// Lets the log keep superfluous segments, to use them again: as many as it needs beside the current one until the next
-    /// checkpoint.
+    /// Lets the log keep superfluous segments, to use them again: at most as many as it needs beside the current one
+    /// until the next checkpoint.
     pub(crate) fn keep_spare_segments(&self) {
         if let Some(log) = self.log.get() {
             log.keep_spares((self.segment_bytes() * (SEGMENTS - 1)).min(self.redo_bounds.bytes));
@@ -134,12 +134,12 @@ impl Engine {
         // Most of the log becomes durable before the apply lock is taken, so that commits wait for it only briefly.
         log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;
         let _between_batches = self.apply.lock();
-        // What was running may have begun a segment, or may need the room that is reserved in this one.
+        // Another thread may have begun a segment, or its transaction may need the room that is reserved in this one.
         if !self.is_segment_long() {
             return Ok(false);
         }
         match self.poison_on_panic("it began a log segment", || log.rotate()) {
-            // The log stays, and tries it again after as much again.
+            // The log stays in this segment. The next attempt is after another `Engine::segment_bytes`.
             Err(Error::Full { .. }) => {
                 log.prolong_segment();
                 Ok(false)

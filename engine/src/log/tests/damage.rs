@@ -22,23 +22,6 @@ fn written(shape: LogShape, lens: &[usize], flush_after: &[usize]) -> (TestVolum
     (volume, payloads, starts)
 }
 
-/// Reads the payloads up to the end, and returns whether that end was an error.
-fn read_some(config: LogConfig, from: LogPosition) -> (Vec<Vec<u8>>, Result<()>) {
-    let mut payloads = Vec::new();
-    let mut reader = match read(config, from, Lsn::ZERO) {
-        Ok(Some(reader)) => reader,
-        Ok(None) => return (payloads, Ok(())),
-        Err(error) => return (payloads, Err(error)),
-    };
-    loop {
-        match reader.next() {
-            Ok(Some(batch)) => payloads.push(batch.payload),
-            Ok(None) => return (payloads, Ok(())),
-            Err(error) => return (payloads, Err(error)),
-        }
-    }
-}
-
 #[test]
 fn a_log_cut_at_any_byte_gives_the_batches_before_the_cut() {
     for shape in SHAPES {

@@ -36,6 +36,23 @@ fn read_all(config: LogConfig, from: LogPosition) -> Result<Vec<Vec<u8>>> {
     Ok(payloads)
 }
 
+/// Reads the payloads from `from` on up to the end, and returns whether that end was an error.
+fn read_some(config: LogConfig, from: LogPosition) -> (Vec<Vec<u8>>, Result<()>) {
+    let mut payloads = Vec::new();
+    let mut reader = match read(config, from, Lsn::ZERO) {
+        Ok(Some(reader)) => reader,
+        Ok(None) => return (payloads, Ok(())),
+        Err(error) => return (payloads, Err(error)),
+    };
+    loop {
+        match reader.next() {
+            Ok(Some(batch)) => payloads.push(batch.payload),
+            Ok(None) => return (payloads, Ok(())),
+            Err(error) => return (payloads, Err(error)),
+        }
+    }
+}
+
 fn segment_name(number: u32) -> String {
     format!("db-log.{number:06}")
 }

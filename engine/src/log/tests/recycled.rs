@@ -1,5 +1,5 @@
-//! A segment that is used again: what is left of its earlier life is neither read nor taken for damage, and damage is
-//! found as in a new file.
+//! A segment that is used again: what an earlier segment has left in the file is neither read nor taken for damage, and
+//! damage is found as in a new file.
 
 use super::*;
 use crate::io::{OpenMode, Volume};
@@ -7,7 +7,7 @@ use crate::io::{OpenMode, Volume};
 const SHAPES: [LogShape; 2] = [LogShape::Packed, LogShape::Sparse];
 const LENS: [usize; 6] = [20, 0, 700, 33, 5000, 64];
 
-/// A log whose segment 2 lives a second time as segment 4. Each life has batches of the same lengths, all durable.
+/// A log whose segment 4 has the file of segment 2. Both have batches of the same lengths, all durable.
 struct Recycled {
     volume: TestVolume,
     shape: LogShape,
@@ -15,14 +15,15 @@ struct Recycled {
     before: Vec<u8>,
     redo: LogPosition,
     payloads: Vec<Vec<u8>>,
-    /// The start of each batch of the second life.
+    /// The start of each batch of segment 4.
     starts: Vec<Lsn>,
 }
 
-fn live(log: &Log, life: u8, payloads: &mut Vec<Vec<u8>>) -> Vec<Lsn> {
+/// Appends the batches of a segment, each durable.
+fn fill(log: &Log, seed: u8, payloads: &mut Vec<Vec<u8>>) -> Vec<Lsn> {
     let mut starts = Vec::new();
     for (number, len) in LENS.into_iter().enumerate() {
-        let payload = vec![life ^ number as u8; len];
+        let payload = vec![seed ^ number as u8; len];
         starts.push(log.next_lsn());
         log.make_durable(log.append(1, &payload).unwrap()).unwrap();
         payloads.push(payload);
@@ -37,7 +38,7 @@ impl Recycled {
         log.keep_spares(1 << 20);
         log.remove_before(log.rotate().unwrap()).unwrap();
         // A third file, so that the spare one is not used again at once.
-        live(&log, 0x40, &mut Vec::new());
+        fill(&log, 0x40, &mut Vec::new());
         let redo = log.rotate().unwrap();
         log.remove_before(redo).unwrap();
         let redo = log.rotate().unwrap();
@@ -46,7 +47,7 @@ impl Recycled {
         let before = volume.bytes(&segment_name(4));
         assert!(before.len() > 4096 + LENS.iter().sum::<usize>(), "it has old content");
         let mut payloads = Vec::new();
-        let starts = live(&log, 0x80, &mut payloads);
+        let starts = fill(&log, 0x80, &mut payloads);
         let redo = LogPosition { lsn: redo, epoch: log.epoch() };
         Recycled { volume, shape, before, redo, payloads, starts }
     }
@@ -55,7 +56,7 @@ impl Recycled {
         self.volume.bytes(&segment_name(4))
     }
 
-    /// The offset of each batch of the second life.
+    /// The offset of each batch of segment 4.
     fn offsets(&self) -> Vec<usize> {
         let bytes = self.bytes();
         let batches = &bytes[4096..];
@@ -66,18 +67,7 @@ impl Recycled {
     /// Reads the log with these bytes in segment 4.
     fn read(&self, bytes: Vec<u8>) -> (Vec<Vec<u8>>, Result<()>) {
         self.volume.set_bytes(&segment_name(4), bytes);
-        let mut payloads = Vec::new();
-        let mut reader = match read(config(&self.volume, self.shape), self.redo, self.redo.lsn) {
-            Ok(reader) => reader.unwrap(),
-            Err(error) => return (payloads, Err(error)),
-        };
-        loop {
-            match reader.next() {
-                Ok(Some(batch)) => payloads.push(batch.payload),
-                Ok(None) => return (payloads, Ok(())),
-                Err(error) => return (payloads, Err(error)),
-            }
-        }
+        read_some(config(&self.volume, self.shape), self.redo)
     }
 }
 
@@ -93,7 +83,7 @@ fn a_segment_is_written_over_in_place() {
 }
 
 #[test]
-fn what_an_earlier_life_has_left_ends_the_log_at_any_batch() {
+fn what_an_earlier_segment_has_left_ends_the_log_at_any_batch() {
     for shape in SHAPES {
         let recycled = Recycled::new(shape);
         let (new, offsets) = (recycled.bytes(), recycled.offsets());
@@ -129,7 +119,7 @@ fn damage_in_a_recycled_segment_is_found() {
                 assert!(matches!(end, Err(Error::CorruptLog { lsn: at, .. }) if at == lsn), "{number}: {end:?}");
             }
         }
-        // The batch of the earlier life at the place of a durable one is damage, too: its write was lost.
+        // A batch of segment 2 at the place of a durable one is damage, too: the write of the durable one was lost.
         let mut bytes = whole.clone();
         bytes[offsets[1]..offsets[3]].copy_from_slice(&recycled.before[offsets[1]..offsets[3]]);
         let (found, end) = recycled.read(bytes);
@@ -164,8 +154,10 @@ fn spare_files_alone_are_no_log() -> Result<()> {
     let volume = TestVolume::default();
     let log = Log::create(packed(&volume), 1, Lsn(0))?;
     log.keep_spares(1 << 20);
+    log.append(1, b"before")?;
     log.remove_before(log.rotate()?)?;
     volume.remove(&segment_name(2))?;
+    assert_eq!(volume.names(), [segment_name(1)]);
     assert!(read(packed(&volume), at(Lsn(0), 1), Lsn::ZERO)?.is_none());
     Log::remove_own(&packed(&volume))?;
     assert!(volume.names().is_empty());
@@ -178,7 +170,7 @@ fn spare_files_are_bounded_in_bytes_and_number() -> Result<()> {
     let log = Log::create(packed(&volume), 1, Lsn(0))?;
     let spares = || volume.names().len() - 1;
     log.remove_before(log.rotate()?)?;
-    assert_eq!(spares(), 0, "a log keeps none unless it is told to");
+    assert_eq!(spares(), 0, "a new log keeps none");
     log.keep_spares(100_000);
     let mut redo = Lsn(0);
     for _ in 0..3 {
@@ -199,6 +191,33 @@ fn spare_files_are_bounded_in_bytes_and_number() -> Result<()> {
     assert_eq!(spares(), 8);
     log.remove_all()?;
     assert!(volume.names().is_empty());
+    Ok(())
+}
+
+#[test]
+fn spare_files_become_few_when_the_log_becomes_short() -> Result<()> {
+    let volume = TestVolume::default();
+    let log = Log::create(packed(&volume), 1, Lsn(0))?;
+    log.keep_spares(1 << 30);
+    let checkpoint_after = |segments: usize, bytes: usize| -> Result<usize> {
+        let mut redo = Lsn(0);
+        for _ in 0..segments {
+            log.append(1, &vec![7; bytes])?;
+            redo = log.rotate()?;
+        }
+        log.remove_before(redo)?;
+        Ok(volume.names().iter().map(|name| volume.bytes(name).len()).sum())
+    };
+    let long = checkpoint_after(4, 100_000)?;
+    assert!(long > 400_000, "{long}");
+    let mut bytes = long;
+    for _ in 0..10 {
+        let before = std::mem::replace(&mut bytes, checkpoint_after(1, 5000)?);
+        assert!(bytes <= before, "{before}, then {bytes}");
+    }
+    assert!(bytes < 40_000, "{bytes}");
+    // Two in turn are enough for a short log.
+    assert_eq!(volume.names().len(), 2);
     Ok(())
 }
 
@@ -238,7 +257,7 @@ fn commits_that_are_synced_one_by_one_rarely_make_the_file_longer() -> Result<()
             LogShape::Packed => assert!(changes < 15, "{changes} of 1000"),
             LogShape::Sparse => assert_eq!(changes, 1000, "it writes no block twice"),
         }
-        // Zeros that no sync writes would be in vain.
+        // Commits that are not synced gain nothing from zeros, so none are written.
         append(6000, false)?;
         assert!(append(100, false)? > 7);
         assert_eq!(read_all(config(&volume, shape), at(Lsn(0), 1))?.len(), 7100);

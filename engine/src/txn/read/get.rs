@@ -24,8 +24,8 @@ impl Engine {
         snapshot: Lsn,
         f: impl FnOnce(Option<Record<'_>>) -> R,
     ) -> Result<R> {
-        // What the closure has found is not in its result: the compiler copies a compound result twice, in parts that
-        // overlap, and waits for the first copy.
+        // The closure stores what it finds in these variables and returns nothing. A compound result would be copied
+        // twice, and the second copy would wait for the stores of the first.
         let (mut f, mut direct, mut now) = (Some(f), None, None);
         tree.get(&self.pages(), key, |leaf: Page<'_>, record| match f.take() {
             Some(f) if leaf.lsn() <= snapshot => direct = Some(f(record)),
