@@ -5,7 +5,7 @@ use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use duramen::Codec;
 use duramen::db::types::{DynType, KeyLayout, Separators, TableOptions};
-use duramen::db::{Compression, DeltaBlocks, Overflow, StoreKind, Strategy, Target};
+use duramen::db::{Compression, DeltaBlocks, LogShape, Overflow, StoreKind, Strategy, Target};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -99,9 +99,12 @@ pub(crate) struct Database {
     pub(crate) cache: Option<ByteSize>,
 }
 
-/// The bounds of the work of a recovery, for commands that make many commits.
+/// The log of commands that make many commits, and the bounds of the work of a recovery.
 #[derive(Args, Clone, Copy, Debug, Default)]
-pub(crate) struct Checkpoints {
+pub(crate) struct LogOptions {
+    /// The shape of the log [default: packed]
+    #[arg(long = "log", value_name = "SHAPE")]
+    pub(crate) shape: Option<Shape>,
     /// A checkpoint begins when a recovery would read this number of bytes of log [default: 64M]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) checkpoint_bytes: Option<ByteSize>,
@@ -214,6 +217,24 @@ impl From<Store> for StoreKind {
     }
 }
 
+/// The shape of the log while a command runs.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shape {
+    /// Without padding
+    Packed,
+    /// Each flush begins a block of 4 KiB, and zeros fill its last one; for drives that compress
+    Sparse,
+}
+
+impl From<Shape> for LogShape {
+    fn from(shape: Shape) -> LogShape {
+        match shape {
+            Shape::Packed => LogShape::Packed,
+            Shape::Sparse => LogShape::Sparse,
+        }
+    }
+}
+
 /// The form of a report.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Format {
@@ -262,7 +283,7 @@ pub(crate) struct Load {
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) batch: u32,
     #[command(flatten)]
-    pub(crate) checkpoints: Checkpoints,
+    pub(crate) log: LogOptions,
     #[command(flatten)]
     pub(crate) progress: Progress,
     #[command(flatten)]
@@ -548,7 +569,7 @@ pub(crate) struct Compact {
     #[command(flatten)]
     pub(crate) plan: Plan,
     #[command(flatten)]
-    pub(crate) checkpoints: Checkpoints,
+    pub(crate) log: LogOptions,
     #[command(flatten)]
     pub(crate) progress: Progress,
     #[command(flatten)]

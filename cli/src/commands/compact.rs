@@ -37,7 +37,7 @@ pub(super) fn run(args: &Compact) -> Result<Completion> {
 
 /// Rebuilds the tables in the file. Returns the number of entries.
 fn compact(args: &Compact) -> Result<u64> {
-    let db = open::writing(&args.database, args.checkpoints)?;
+    let db = open::writing(&args.database, args.log)?;
     let mut meter = None;
     let progress = |done| show(&mut meter, "compacting", done, args);
     let report = match plan::is_given(&args.plan) {
@@ -53,7 +53,7 @@ fn compact(args: &Compact) -> Result<u64> {
 /// Rebuilds the tables in a new file, which replaces the old one. Returns the number of entries.
 fn convert(args: &Compact) -> Result<u64> {
     let Compact { store, page_size, delta, .. } = *args;
-    let options = open::file_builder(&args.database, args.checkpoints, NewFile { page_size, store, delta });
+    let options = open::file_builder(&args.database, args.log, NewFile { page_size, store, delta });
     let mut meter = None;
     let converted = options.convert(&args.database.db, |done| show(&mut meter, "converting", done, args));
     drop(meter);

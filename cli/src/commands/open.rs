@@ -33,22 +33,18 @@ fn may_not_write(error: &io::Error) -> bool {
 }
 
 /// Opens an existing database to write.
-pub(super) fn writing(args: &args::Database, checkpoints: args::Checkpoints) -> Result<Database> {
-    Ok(bounded(args, checkpoints).open(&args.db)?)
+pub(super) fn writing(args: &args::Database, log: args::LogOptions) -> Result<Database> {
+    Ok(with_log(args, log).open(&args.db)?)
 }
 
 /// Begins to create a database. The file must not exist, or must be empty.
-pub(super) fn creating(
-    args: &args::Database,
-    checkpoints: args::Checkpoints,
-    new: args::NewFile,
-) -> Result<NewDatabase> {
-    Ok(file_builder(args, checkpoints, new).begin_create(&args.db)?)
+pub(super) fn creating(args: &args::Database, log: args::LogOptions, new: args::NewFile) -> Result<NewDatabase> {
+    Ok(file_builder(args, log, new).begin_create(&args.db)?)
 }
 
 /// The options of a file that is made.
-pub(super) fn file_builder(args: &args::Database, checkpoints: args::Checkpoints, new: args::NewFile) -> Builder {
-    let mut builder = bounded(args, checkpoints);
+pub(super) fn file_builder(args: &args::Database, log: args::LogOptions, new: args::NewFile) -> Builder {
+    let mut builder = with_log(args, log);
     if let Some(size) = new.page_size {
         builder = builder.page_size(length(size));
     }
@@ -68,13 +64,16 @@ fn builder(args: &args::Database) -> Builder {
     }
 }
 
-/// With bounds of the work of a recovery.
-fn bounded(args: &args::Database, checkpoints: args::Checkpoints) -> Builder {
+/// With the shape of the log and the bounds of the work of a recovery.
+fn with_log(args: &args::Database, log: args::LogOptions) -> Builder {
     let mut builder = builder(args);
-    if let Some(bytes) = checkpoints.checkpoint_bytes {
+    if let Some(shape) = log.shape {
+        builder = builder.log_shape(shape.into());
+    }
+    if let Some(bytes) = log.checkpoint_bytes {
         builder = builder.checkpoint_bytes(bytes.0);
     }
-    if let Some(pages) = checkpoints.checkpoint_pages {
+    if let Some(pages) = log.checkpoint_pages {
         builder = builder.checkpoint_pages(pages);
     }
     builder
@@ -101,12 +100,12 @@ impl Target {
     /// Opens the database, or creates it, and compares the options with an existing table.
     pub(super) fn open(
         args: &args::Database,
-        checkpoints: args::Checkpoints,
+        log: args::LogOptions,
         name: &str,
         new: &args::NewTable,
     ) -> Result<Target> {
-        let create = || Target::create(args, checkpoints, new.new_file);
-        let db = match writing(args, checkpoints) {
+        let create = || Target::create(args, log, new.new_file);
+        let db = match writing(args, log) {
             Err(Failure::Engine(Error::NotFound { .. })) => {
                 return create().map_err(created_meanwhile);
             }
@@ -141,8 +140,8 @@ impl Target {
         Ok(Target { goal: Goal::Existing(db), table })
     }
 
-    fn create(args: &args::Database, checkpoints: args::Checkpoints, new: args::NewFile) -> Result<Target> {
-        Ok(Target { goal: Goal::New(creating(args, checkpoints, new)?), table: None })
+    fn create(args: &args::Database, log: args::LogOptions, new: args::NewFile) -> Result<Target> {
+        Ok(Target { goal: Goal::New(creating(args, log, new)?), table: None })
     }
 
     /// The database.

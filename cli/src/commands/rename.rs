@@ -1,12 +1,12 @@
 //! `rename`: renames a table.
 
 use super::open;
-use crate::args::{Checkpoints, Rename};
+use crate::args::{LogOptions, Rename};
 use crate::failure::{Completion, Result};
 
 /// Renames the table.
 pub(super) fn run(args: &Rename) -> Result<Completion> {
-    let db = open::writing(&args.database, Checkpoints::default())?;
+    let db = open::writing(&args.database, LogOptions::default())?;
     let tx = db.begin_write()?;
     tx.rename_table(&args.from, &args.to)?;
     tx.commit()?;

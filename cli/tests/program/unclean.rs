@@ -13,9 +13,14 @@ fn is_in_use(place: &Place) -> bool {
 
 /// A database with one table, left by a process that was killed while it had it open.
 fn killed() -> Place {
+    killed_with(&[])
+}
+
+/// The same. The killed process had these options.
+fn killed_with(options: &[&str]) -> Place {
     let place = Place::new();
     place.ok("load t.duramen t", "oak\nelm\n");
-    let mut load = place.command(&["load", "t.duramen", "t", "-q"]);
+    let mut load = place.command(&[&["load", "t.duramen", "t", "-q"], options].concat());
     // It has the database open and waits for its input.
     let mut child = load.stdin(Stdio::piped()).spawn().unwrap();
     let start = Instant::now();
@@ -60,6 +65,19 @@ fn bounds_of_a_recovery_can_be_given_where_many_commits_are_made() {
             assert!(refused.contains(&name) && refused.contains(&format!("at least {least}")), "{refused}");
         }
     }
+}
+
+#[test]
+fn the_shape_of_the_log_can_be_given() {
+    for (options, shape) in [(&[][..], 0), (&["--log", "packed"], 0), (&["--log", "sparse"], 1)] {
+        let place = killed_with(options);
+        let segment = std::fs::read(place.path("t.duramen-log.000001")).unwrap();
+        assert_eq!(segment[36], shape, "{options:?}");
+        assert_eq!(place.ok("scan t.duramen t", ""), "elm\noak\n");
+        place.ok("compact t.duramen -q --log sparse", "");
+    }
+    let refused = Place::new().error("load t.duramen t --log dense", "yew\n");
+    assert!(refused.contains("--log") && refused.contains("packed, sparse"), "{refused}");
 }
 
 #[test]
