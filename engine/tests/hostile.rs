@@ -276,7 +276,7 @@ fn flipped_bits_in_an_unclean_file_or_its_log_give_errors_or_the_right_data() {
             let name = log.file_name().unwrap().to_string_lossy().into_owned();
             let (tried, opened, intact) = flip(folder.path(), &name, 97 * 5, |path| options().open(path));
             if is_spare(&log) {
-                // Only its header is read. A damaged one can be that of a segment.
+                // Only its header is read. A damaged one can look like the header of a segment.
                 assert!(opened + 1 >= tried && intact == opened, "{store:?}: {opened} of {tried} with {name} opened");
             } else {
                 assert!(opened < tried, "{store:?}: no flip in {name} was noticed");

@@ -370,7 +370,7 @@ fn finish_without_room(store: StoreKind) -> Result<()> {
     let volume = FailingVolume::new(1);
     let db = options(0).store(store).create_on(Arc::new(volume.clone()), NAME)?;
     put(&db, 0..10_000, 1)?;
-    // Without spare segments of the log, whose room a recovery could use.
+    // Without spare files of the log, whose room a recovery could use.
     db.close()?;
     let db = options(0).open_on(Arc::new(volume.clone()), NAME)?;
     let begun = volume.events();

@@ -88,7 +88,7 @@ fn opens_for_reading(path: &Path, expected: std::ops::Range<u32>, cause: &str) -
     Ok(())
 }
 
-/// The process dies. Neither what its log had reserved or filled with zeros is left, nor a spare segment.
+/// The process dies. Neither what its log had reserved or filled with zeros is left, nor a spare file.
 fn die_without_reserve(db: Database, volume: &FailingVolume) -> Result<()> {
     volume.power_off_at(Some(0));
     drop(db);

@@ -1,15 +1,16 @@
-//! How the segments of a [`Log`] are begun, used again and removed. Batches must not be written here.
+//! How the segments of a [`Log`] are begun, used again and removed. The writing of batches must not be in this file.
 //!
 //! A segment that a checkpoint has made superfluous becomes a **spare file**: its header is replaced by one that says so,
-//! and synced. Its name stays. The next segment takes a spare file in three steps, each of them durable before the next:
+//! and synced. The file keeps its name until step 1. The next segment takes a spare file in three steps, each of them
+//! durable before the next:
 //!
 //! 1. The file gets the name of the new segment.
 //! 2. The old segment is synced up to its end, and the header of the new one is written.
 //! 3. Batches are written over the old content.
 //!
-//! A power cut before the second step is over leaves a spare file, whose name does not matter. After it every batch that is
-//! left of an earlier segment is before the start of the new one, because a log uses only files that it wrote itself,
-//! in this epoch. A reader accepts no batch before the start of its segment, nor does it take one as proof of damage.
+//! A power cut before the second step is over leaves a spare file, whose name does not matter. After that step, every
+//! batch that is left of an earlier segment is before the start of the new one, because a log uses only files that it
+//! wrote itself, in this epoch. A reader never reads such a batch as part of the log, and such a batch does not prove damage.
 //!
 //! A recovery removes the spare files that it finds, and so does a clean close.
 
@@ -140,7 +141,8 @@ impl Log {
         let disk;
         (header.number, disk) = segment::create_empty(&config, header.number)?;
         if let Err(error) = segment::write_header(&config, &*disk, &header) {
-            // A file without a header is not a segment. If the removal fails too, the file only takes a name.
+            // A file without a header is not a segment. If the removal also fails, an unused file remains, which
+            // only occupies a number.
             let _ = config.volume.remove(&segment::name(&config, header.number));
             return Err(error);
         }
@@ -173,7 +175,8 @@ impl Log {
         rotation.next_number = segment::number_after(&self.config, number)?;
         let rotated = self.change_to(next);
         if rotated.is_err() {
-            // A file without the header of a segment is not one. If the removal fails too, the file only takes a name.
+            // A file without the header of a segment is not one. If the removal also fails, an unused file remains, which
+            // only occupies a number.
             let _ = self.config.volume.remove(&segment::name(&self.config, number));
         }
         rotated

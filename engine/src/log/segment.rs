@@ -194,7 +194,8 @@ fn inspect_disk(config: &LogConfig, disk: Arc<dyn Disk>, number: u32) -> Result<
             let path = config.volume.path(&name(config, number));
             return Err(Error::FormatVersion { path, found, supported: VERSION });
         }
-        // Its number is that of the segment that it was.
+        // The number in its header can differ from the one in its name, because a spare file is renamed before its
+        // header is written.
         if bytes::get_u32(block, 36) == SPARE {
             return Ok(SegmentFile::Spare);
         }

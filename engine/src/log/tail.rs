@@ -1,5 +1,5 @@
-//! The end of the current segment: writes, padding, and the space ahead of them. Which segment is the current one must
-//! not be decided here.
+//! The end of the current segment: writes, padding, and the space ahead of them. The choice of the current segment must
+//! not be in this file.
 
 use super::segment::{SEGMENT_HEADER, SegmentHeader};
 use super::{DEVICE_BLOCK, LogShape};
@@ -56,8 +56,8 @@ impl Tail {
     /// Writes a batch at the end. In a sparse log the rest of its last block is written, too.
     ///
     /// A sync after a write that makes the file longer also has to write its length. Therefore such a write adds zeros, up
-    /// to [`FILL_STEP`] of them, if there is reserved space for them and `are_synced_often`. A sparse log does not: it
-    /// writes no block twice.
+    /// to [`FILL_STEP`] of them, if there is reserved space for them and `are_synced_often`. A sparse log does not,
+    /// because it would then write those blocks twice.
     pub(super) fn write(&mut self, batch: &[u8], are_synced_often: bool) -> Result<()> {
         let end = self.offset.saturating_add(batch.len() as u64);
         if self.header.shape == LogShape::Sparse {

@@ -28,7 +28,7 @@ pub struct Log {
     pub(super) appended: AtomicU64,
     /// Bytes of batches, and of the padding between them.
     pub(super) written: AtomicU64,
-    /// The value of `written` at the start of the current segment.
+    /// The value of `written` from which [`Log::segment_bytes`] counts.
     pub(super) begun_at: AtomicU64,
     pub(super) group: GroupCommit,
     /// The maximum length of a payload.
@@ -70,13 +70,15 @@ impl Log {
         self.written.load(Ordering::Acquire)
     }
 
-    /// Bytes of the batches in the current segment, and of the padding between them.
+    /// Bytes of batches, and of the padding between them, since the current segment was begun, or since
+    /// [`Log::postpone_rotation`].
     pub fn segment_bytes(&self) -> u64 {
         self.written().saturating_sub(self.begun_at.load(Ordering::Acquire))
     }
 
-    /// Counts [`Log::segment_bytes`] from here: there is no room for the next segment.
-    pub fn prolong_segment(&self) {
+    /// Counts [`Log::segment_bytes`] from 0 again, so that the next segment is tried later. For a device that has no
+    /// space for it now.
+    pub fn postpone_rotation(&self) {
         self.begun_at.store(self.written(), Ordering::Release);
     }
 

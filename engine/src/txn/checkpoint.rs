@@ -17,7 +17,7 @@ const SUPERSEDED_PART: u64 = 8;
 /// Superseded images with fewer bytes are not worth a checkpoint.
 pub(super) const SMALL_SUPERSEDED: u64 = 8 << 20;
 
-/// The log between two checkpoints is in this number of segments.
+/// The log between two checkpoints should be in this number of segments. The limits below can change it.
 const SEGMENTS: u64 = 4;
 /// The least and the most bytes of a segment that is not begun by a checkpoint.
 const SEGMENT_BYTES: (u64, u64) = (1 << 20, 16 << 20);
@@ -116,8 +116,8 @@ impl Engine {
         }
     }
 
-    /// True if the log should go on in its next segment. A long segment would be superfluous only as a whole, and spare
-    /// segments would take as much space as the log.
+    /// True if the log should go on in its next segment. A checkpoint can make only whole segments superfluous. With one
+    /// long segment, the log and its spare file would take twice the space.
     pub(crate) fn is_segment_long(&self) -> bool {
         self.log.get().is_some_and(|log| log.segment_bytes() >= self.segment_bytes())
             && self.unfinished.load(Ordering::Acquire) == u64::MAX
@@ -141,14 +141,14 @@ impl Engine {
         match self.poison_on_panic("it began a log segment", || log.rotate()) {
             // The log stays in this segment. The next attempt is after another `Engine::segment_bytes`.
             Err(Error::Full { .. }) => {
-                log.prolong_segment();
+                log.postpone_rotation();
                 Ok(false)
             }
             begun => begun.inspect_err(|cause| self.poison(cause)).map(|_| true),
         }
     }
 
-    /// Removes the spare segments, and keeps none during `work`, which needs their space.
+    /// Removes the spare files, and keeps none during `work`, which needs their space.
     pub(super) fn without_spare_segments(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
         self.log()?.remove_spares()?;
         let done = work();

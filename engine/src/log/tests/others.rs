@@ -82,7 +82,7 @@ fn a_spare_file_of_another_log_is_neither_used_nor_removed() -> Result<()> {
 }
 
 #[test]
-fn a_segment_that_is_another_by_now_does_not_become_a_spare_file() -> Result<()> {
+fn a_segment_that_another_database_has_replaced_does_not_become_a_spare_file() -> Result<()> {
     let volume = TestVolume::default();
     let ours = Log::create(packed(&volume), 1, Lsn(1))?;
     ours.keep_spares(1 << 20);

@@ -83,7 +83,7 @@ fn a_segment_is_written_over_in_place() {
 }
 
 #[test]
-fn what_an_earlier_segment_has_left_ends_the_log_at_any_batch() {
+fn old_batches_after_a_lost_write_end_the_log() {
     for shape in SHAPES {
         let recycled = Recycled::new(shape);
         let (new, offsets) = (recycled.bytes(), recycled.offsets());
@@ -119,7 +119,8 @@ fn damage_in_a_recycled_segment_is_found() {
                 assert!(matches!(end, Err(Error::CorruptLog { lsn: at, .. }) if at == lsn), "{number}: {end:?}");
             }
         }
-        // A batch of segment 2 at the place of a durable one is damage, too: the write of the durable one was lost.
+        // The writes of two durable batches were lost, so those of segment 2 are still there. A later batch proves that
+        // they were durable.
         let mut bytes = whole.clone();
         bytes[offsets[1]..offsets[3]].copy_from_slice(&recycled.before[offsets[1]..offsets[3]]);
         let (found, end) = recycled.read(bytes);

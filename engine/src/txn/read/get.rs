@@ -37,7 +37,7 @@ impl Engine {
         match (direct, f) {
             (Some(result), _) => Ok(result),
             (None, Some(f)) => self.get_undone(tree, key, snapshot, now, f),
-            (None, None) => unreachable!("the closure was put back"),
+            (None, None) => unreachable!("the closure was not called"),
         }
     }
 
