@@ -27,19 +27,21 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
-/// Where the directory of the page table is, and its first chunk.
-fn page_table(bytes: &[u8]) -> (usize, usize) {
+/// Where the directory of the page table is, its first group of chunks, and the first chunk.
+fn page_table(bytes: &[u8]) -> [usize; 3] {
     let newer = if number(bytes, 32) > number(bytes, 4096 + 32) { 0 } else { 4096 };
+    let place = |at: usize| (number(bytes, at) & ((1 << 40) - 1)) as usize * 512;
     let directory = number(bytes, newer + 84) as usize * 512;
-    (directory, (number(bytes, directory) & ((1 << 40) - 1)) as usize * 512)
+    let group = place(directory);
+    [directory, group, place(group)]
 }
 
 #[test]
 fn without_a_page_table_all_is_saved_and_check_says_so() {
     let place = built();
     let whole = std::fs::read(place.path("t.duramen")).unwrap();
-    let (directory, chunk) = page_table(&whole);
-    for (what, at, len) in [("page table", directory, 4), ("page table", chunk, 4), ("superblock", 0, 8192)] {
+    let parts = page_table(&whole).map(|at| ("page table", at, 4));
+    for (what, at, len) in parts.into_iter().chain([("superblock", 0, 8192)]) {
         let mut bytes = whole.clone();
         bytes[at..at + len].fill(0xA5);
         std::fs::write(place.path("t.duramen"), bytes).unwrap();
@@ -133,7 +135,7 @@ fn no_more_entries_are_saved_than_there_are_said_to_be() {
     let place = built();
     place.run_args(&["del", "t.duramen", "t", &format!("key 001000{:.<90}", "")], "");
     let whole = std::fs::read(place.path("t.duramen")).unwrap();
-    let (directory, _) = page_table(&whole);
+    let [directory, ..] = page_table(&whole);
     let neighbour = b"value 1001, ";
     let states: Vec<usize> = (0..whole.len()).filter(|at| whole[*at..].starts_with(neighbour)).collect();
     let mut more = 0;

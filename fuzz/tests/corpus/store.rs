@@ -87,6 +87,9 @@ fn write_store_corpus() {
     put("image", "sound", &[&300u32.to_le_bytes(), &location[8..12], image].concat());
     put("image", "older", &[&300u32.to_le_bytes(), &[1; 4], image].concat());
     put("page_table", "directory", &location.repeat(3));
+    let mut group = location.repeat(3);
+    group.resize(512, 0);
+    put("page_table", "group", &group);
     let chunk: Vec<u8> =
         (0..256).flat_map(|slot| if slot % 3 == 0 { location.to_vec() } else { vec![0; 12] }).collect();
     put("page_table", "chunk", &chunk);

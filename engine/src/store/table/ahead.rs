@@ -2,7 +2,7 @@
 //! not need them: the superblock names the chunks of the last checkpoint. The next checkpoint takes over those that have not
 //! changed again.
 
-use super::page_table::{CHUNK_BYTES, CHUNK_PAGES};
+use super::encoding::{CHUNK_BYTES, CHUNK_PAGES};
 use super::place::{Extent, Location, Place, grains_of};
 use super::{BLOCK_GRAINS, TableStore};
 use crate::base::checksum::checksum;

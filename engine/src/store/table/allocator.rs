@@ -9,6 +9,10 @@ use super::place::{Extent, FIRST_GRAIN, MAX_GRAINS};
 use super::region::{REGION, Region};
 use std::collections::BTreeMap;
 
+/// Regions that are looked at for a run that is long enough for several images, so that a large file does not delay a small
+/// batch.
+const MOST_FOR_TOGETHER: usize = 512;
+
 /// The free map.
 #[derive(Debug)]
 pub(crate) struct PlaceAllocator {
@@ -157,6 +161,7 @@ impl PlaceAllocator {
             });
             let marked = slot.region.mark(at, grains, true);
             if marked {
+                slot.longest = slot.longest.min(slot.region.free());
                 self.longest_places.changed(index, slot.longest_places.take());
             }
             return marked;
@@ -188,12 +193,14 @@ impl PlaceAllocator {
         self.used -= freed;
     }
 
-    /// The lowest free run of `grains` (at most a region) in the regions there are.
-    fn find(&mut self, grains: u32) -> Option<u64> {
+    /// The lowest free run of `grains` (at most a region) in the regions there are. At most `most` regions are looked at; the
+    /// next search goes on after them.
+    fn find(&mut self, grains: u32, most: usize) -> Option<u64> {
         let start = self.lowest.get(grains as usize).copied().unwrap_or(0);
+        let end = self.count.min(start.saturating_add(most));
         let mut slots = self.slots.range_mut(start..);
         let (mut found, mut index) = (None, start);
-        while index < self.count {
+        while index < end {
             // A region without a slot is free.
             let Some((_, slot)) = slots.next().filter(|(at, _)| **at == index) else {
                 found = Some(join(index, 0));
@@ -218,7 +225,8 @@ impl PlaceAllocator {
 
     /// Allocates the lowest free run of `grains` that ends at or before grain `limit`; `None` if there is none.
     pub(crate) fn allocate_below(&mut self, grains: u64, limit: u64) -> Option<Extent> {
-        let first = self.find(u32::try_from(grains).ok().filter(|&grains| (1..=REGION).contains(&grains))?)?;
+        let wanted = u32::try_from(grains).ok().filter(|grains| (1..=REGION).contains(grains))?;
+        let first = self.find(wanted, usize::MAX)?;
         let extent = Extent { first, grains };
         (extent.end() <= limit && self.claim(extent)).then_some(extent)
     }
@@ -234,7 +242,7 @@ impl PlaceAllocator {
     /// Allocates `grains` grains in one piece; `None` if the file cannot be larger.
     pub(crate) fn allocate(&mut self, grains: u64) -> Option<Extent> {
         let first = match u32::try_from(grains) {
-            Ok(small) if small <= REGION => self.find(small).unwrap_or_else(|| join(self.count, 0)),
+            Ok(small) if small <= REGION => self.find(small, usize::MAX).unwrap_or_else(|| join(self.count, 0)),
             _ => self.find_regions(grains.div_ceil(u64::from(REGION))),
         };
         let extent = Extent { first, grains };
@@ -288,7 +296,8 @@ impl PlaceAllocator {
         let total = sizes.iter().fold(0u32, |sum, &size| sum.saturating_add(size));
         let mut want = total.min(REGION).max(size);
         loop {
-            if let Some(first) = self.find(want) {
+            let most = if want == size { usize::MAX } else { MOST_FOR_TOGETHER };
+            if let Some(first) = self.find(want, most) {
                 return Extent { first, grains: u64::from(want) };
             }
             if want == size {

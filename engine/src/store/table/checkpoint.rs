@@ -1,14 +1,15 @@
-//! Makes the page table durable: freezes it, writes the changed chunks to new places, and writes a superblock that refers
-//! to them. The layers above decide when, and flush pages first.
+//! Makes the page table durable: freezes it, writes the changed chunks and their groups to new places, and writes a superblock
+//! that refers to them. The layers above decide when, and flush pages first.
 //!
 //! Nothing that the last durable superblock refers to is overwritten: a place that is superseded after it is in quarantine
 //! until a later superblock is durable. This holds for a checkpoint that fails halfway, too: the next one captures the same
 //! chunks again. If it is unknown which superblock the device has, both page tables stay intact.
 
+use super::TableStore;
 use super::directory::Directory;
-use super::page_table::{CHUNK_BYTES, Captured, encode_directory};
+use super::encoding::{CHUNK_BYTES, GROUP_CHUNKS, encode_directory, encode_group};
+use super::page_table::Captured;
 use super::place::{Extent, GRAIN, Location, Place, grains_of};
-use super::{State, TableStore};
 use crate::base::checksum::checksum;
 use crate::base::{Error, Result};
 use crate::io::WriteKind;
@@ -21,8 +22,13 @@ use std::sync::Arc;
 struct Written {
     /// The new places of the captured chunks, in their order; `None` for those without any image.
     homes: Vec<Option<Location>>,
+    /// The new places of the groups that these chunks are in; `None` for those without any chunk.
+    groups: Vec<(usize, Option<Location>)>,
     directory: Directory,
 }
+
+/// Bytes that are written together, at the most, where they are side by side.
+const MOST_TOGETHER: usize = 1 << 20;
 
 impl TableStore {
     /// Captures the page table: copies the changed chunks (3 KiB for 256 pages).
@@ -41,7 +47,7 @@ impl TableStore {
         Frozen(state.freezes)
     }
 
-    /// Writes chunks and directory, syncs (which also makes all images before them durable), writes the superblock, syncs, and
+    /// Writes chunks, groups and directory, syncs (which also makes all images before them durable), writes the superblock, syncs, and
     /// frees the places that were superseded before the freeze. If the redo point stays, both superblocks are written.
     pub(super) fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
         let mut change = self.file.change()?;
@@ -78,52 +84,134 @@ impl TableStore {
         copied
     }
 
-    /// Writes the captured chunks and a directory of them. `taken` becomes the places used.
+    /// Writes the captured chunks, the groups that they are in, and a directory. `taken` becomes the places used.
     fn write_table(&self, captured: &[Captured], taken: &mut Vec<Extent>) -> Result<Written> {
-        let grains = grains_of(CHUNK_BYTES);
         let ahead: Vec<Option<Location>> = {
             let mut state = self.state.lock();
             captured.iter().map(|chunk| state.table.take_ahead(chunk.index, chunk.version)).collect()
         };
         taken.extend(ahead.iter().flatten().map(|location| location.place.extent()));
-        let is_left = |(chunk, ahead): &(&Captured, &Option<Location>)| chunk.bytes.is_some() && ahead.is_none();
-        let count = captured.iter().zip(&ahead).filter(is_left).count();
-        let firsts = self.take_places(&vec![u32::try_from(grains).unwrap_or(u32::MAX); count])?;
-        taken.extend(firsts.iter().map(|&first| Extent { first, grains }));
-        let mut firsts = firsts.into_iter();
-        let homes: Vec<Option<Location>> = captured
-            .iter()
-            .zip(&ahead)
-            .map(|(chunk, &ahead)| {
-                let bytes = chunk.bytes.as_deref()?;
-                ahead.or_else(|| Some(Location { place: Place::new(firsts.next()?, grains)?, crc: checksum(bytes) }))
-            })
-            .collect();
-        let mut padded = directory(&self.state.lock(), captured, &homes);
-        let (policies, dictionaries) = {
-            let (policies, places) = (self.compression.policies(), self.compression.dictionary_places());
-            padded.extend(encode_policies(&policies));
-            padded.extend(encode_dictionaries(&places));
-            let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
-            (count(policies.len()), count(places.len()))
-        };
-        let (len, crc) = (padded.len() as u64, checksum(&padded));
-        let mut directory = Directory { first: 0, len, crc, policies, dictionaries };
-        if !padded.is_empty() {
-            let extent = self.take_extent(grains_of(padded.len()))?;
-            taken.push(extent);
-            directory.first = extent.first;
-        }
-        padded.resize(padded.len().next_multiple_of(GRAIN), 0);
-        let images = captured
+        let homes = self.place_chunks(captured, &ahead, taken)?;
+        let groups = self.place_groups(captured, &homes, taken)?;
+        let (directory, padded) = self.place_directory(&groups, taken)?;
+        let chunks = captured
             .iter()
             .zip(&homes)
             .zip(&ahead)
             .filter(|(_, ahead)| ahead.is_none())
             .filter_map(|((chunk, home), _)| Some((home.as_ref()?.place.first(), chunk.bytes.as_deref()?)));
+        let groups_written =
+            groups.iter().filter_map(|group| Some((group.home?.place.first(), group.bytes.as_slice())));
         let last = (!padded.is_empty()).then_some((directory.first, padded.as_slice()));
-        self.write_runs(WriteKind::Table, images.chain(last))?;
-        Ok(Written { homes, directory })
+        self.write_together(chunks.chain(groups_written).chain(last))?;
+        let groups = groups.into_iter().map(|group| (group.index, group.home)).collect();
+        Ok(Written { homes, groups, directory })
+    }
+
+    /// Takes places for the captured chunks that are not written `ahead`. Returns the new places of all.
+    fn place_chunks(
+        &self,
+        captured: &[Captured],
+        ahead: &[Option<Location>],
+        taken: &mut Vec<Extent>,
+    ) -> Result<Vec<Option<Location>>> {
+        let is_left = |(chunk, ahead): &(&Captured, &Option<Location>)| chunk.bytes.is_some() && ahead.is_none();
+        let sizes = captured.iter().zip(ahead).filter(is_left).map(|_| CHUNK_BYTES);
+        let mut places = self.take_places_of(sizes, taken)?.into_iter();
+        let homes = captured.iter().zip(ahead).map(|(chunk, &ahead)| {
+            let bytes = chunk.bytes.as_deref()?;
+            ahead.or_else(|| Some(Location { place: places.next()?, crc: checksum(bytes) }))
+        });
+        Ok(homes.collect())
+    }
+
+    /// Encodes the groups that the captured chunks are in, with the new places of these chunks, and takes places for them.
+    fn place_groups(
+        &self,
+        captured: &[Captured],
+        homes: &[Option<Location>],
+        taken: &mut Vec<Extent>,
+    ) -> Result<Vec<Group>> {
+        let group_of = |chunk: &Captured| chunk.index / GROUP_CHUNKS;
+        let mut homes = homes.iter();
+        let mut groups = Vec::new();
+        {
+            let state = self.state.lock();
+            for chunks in captured.chunk_by(|one, next| group_of(one) == group_of(next)) {
+                let Some(index) = chunks.first().map(group_of) else { continue };
+                let mut all = state.table.homes_of(index);
+                for (chunk, &home) in chunks.iter().zip(&mut homes) {
+                    if let Some(slot) = all.get_mut(chunk.index % GROUP_CHUNKS) {
+                        *slot = home;
+                    }
+                }
+                groups.push(Group { index, bytes: encode_group(&all), home: None });
+            }
+        }
+        let sizes = groups.iter().map(|group| group.bytes.len()).filter(|&len| len > 0);
+        let mut places = self.take_places_of(sizes, taken)?.into_iter();
+        for group in groups.iter_mut().filter(|group| !group.bytes.is_empty()) {
+            group.home = places.next().map(|place| Location { place, crc: checksum(&group.bytes) });
+        }
+        Ok(groups)
+    }
+
+    /// Encodes the directory with the new places of groups, and takes a place for it. Returns its bytes, too, with zeros to
+    /// the end of its last grain.
+    fn place_directory(&self, groups: &[Group], taken: &mut Vec<Extent>) -> Result<(Directory, Vec<u8>)> {
+        let mut all = self.state.lock().table.groups().to_vec();
+        for group in groups {
+            if all.len() <= group.index {
+                all.resize(group.index + 1, None);
+            }
+            if let Some(slot) = all.get_mut(group.index) {
+                *slot = group.home;
+            }
+        }
+        let mut bytes = encode_directory(&all);
+        let (policies, places) = (self.compression.policies(), self.compression.dictionary_places());
+        bytes.extend(encode_policies(&policies));
+        bytes.extend(encode_dictionaries(&places));
+        let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
+        let (policies, dictionaries) = (count(policies.len()), count(places.len()));
+        let (len, crc) = (bytes.len() as u64, checksum(&bytes));
+        let mut directory = Directory { first: 0, len, crc, policies, dictionaries };
+        if !bytes.is_empty() {
+            let extent = self.take_extent(grains_of(bytes.len()))?;
+            taken.push(extent);
+            directory.first = extent.first;
+        }
+        bytes.resize(bytes.len().next_multiple_of(GRAIN), 0);
+        Ok((directory, bytes))
+    }
+
+    /// Takes places of these lengths in bytes, as far as possible side by side. `taken` becomes them, too.
+    fn take_places_of(&self, sizes: impl Iterator<Item = usize>, taken: &mut Vec<Extent>) -> Result<Vec<Place>> {
+        let sizes: Vec<u32> = sizes.map(|len| u32::try_from(grains_of(len)).unwrap_or(u32::MAX)).collect();
+        let firsts = self.take_places(&sizes)?;
+        let extents = firsts.iter().zip(sizes).map(|(&first, grains)| Extent { first, grains: u64::from(grains) });
+        let places = extents.clone().filter_map(|extent| Place::new(extent.first, extent.grains)).collect();
+        taken.extend(extents);
+        Ok(places)
+    }
+
+    /// Writes pieces of the page table, each at its first grain. Pieces side by side are one write, up to a limit.
+    fn write_together<'a>(&self, pieces: impl Iterator<Item = (u64, &'a [u8])>) -> Result<()> {
+        let mut run: (u64, Vec<u8>) = (0, Vec::new());
+        let write =
+            |run: &(u64, Vec<u8>)| self.write_runs(WriteKind::Table, std::iter::once((run.0, run.1.as_slice())));
+        for (first, bytes) in pieces {
+            let is_next = first == run.0 + grains_of(run.1.len()) && run.1.len() + bytes.len() <= MOST_TOGETHER;
+            if !is_next || run.1.is_empty() {
+                if !run.1.is_empty() {
+                    write(&run)?;
+                }
+                run.0 = first;
+                run.1.clear();
+            }
+            run.1.extend_from_slice(bytes);
+        }
+        if run.1.is_empty() { Ok(()) } else { write(&run) }
     }
 
     /// After the superblock is durable: sets the new homes, and frees the places that only the old table used.
@@ -135,6 +223,10 @@ impl TableStore {
             let old = state.table.set_home(chunk.index, home);
             free.extend(old.map(|old| old.place.extent()));
         }
+        for &(group, home) in &written.groups {
+            let old = state.table.set_group(group, home);
+            free.extend(old.map(|old| old.place.extent()));
+        }
         free.push(directory);
         for extent in free.into_iter().filter(|extent| extent.grains > 0) {
             state.allocator.release(extent);
@@ -143,13 +235,10 @@ impl TableStore {
     }
 }
 
-/// The directory of a checkpoint: the new homes of the captured chunks, the old homes of the others.
-fn directory(state: &State, captured: &[Captured], new: &[Option<Location>]) -> Vec<u8> {
-    let mut homes: Vec<Option<Location>> = (0..state.table.chunks()).map(|index| state.table.home(index)).collect();
-    for (chunk, &home) in captured.iter().zip(new) {
-        if let Some(slot) = homes.get_mut(chunk.index) {
-            *slot = home;
-        }
-    }
-    encode_directory(&homes)
+/// A group of chunks as a checkpoint writes it.
+struct Group {
+    index: usize,
+    /// Empty without any chunk.
+    bytes: Vec<u8>,
+    home: Option<Location>,
 }

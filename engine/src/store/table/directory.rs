@@ -1,5 +1,5 @@
 //! What the superblock keeps for the table store: where the page table's directory is. The directory is the locations of the
-//! chunks, and after them the policies of tables and the places of dictionaries.
+//! groups of chunks, and after them the policies of tables and the places of dictionaries.
 
 use super::place::{Extent, FIRST_GRAIN, MAX_GRAINS, grains_of};
 use crate::base::bytes::{get_u32, get_u64};
@@ -68,8 +68,8 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Bytes of the locations of chunks.
-    pub(crate) fn chunks_len(&self) -> u64 {
+    /// Bytes of the locations of groups.
+    pub(crate) fn groups_len(&self) -> u64 {
         self.len.saturating_sub(self.policies_len() + self.dictionaries_len())
     }
 
@@ -96,7 +96,7 @@ mod tests {
     fn a_directory_comes_back_and_has_room_for_what_it_names() {
         let directory = Directory { first: 99, len: 24 + 8 * 3 + 16 * 2, crc: 7, policies: 3, dictionaries: 2 };
         assert_eq!(Directory::decode(&directory.encode()).unwrap(), directory);
-        assert_eq!((directory.chunks_len(), directory.dictionaries_len()), (24, 32));
+        assert_eq!((directory.groups_len(), directory.dictionaries_len()), (24, 32));
         let without = Directory { dictionaries: 0, ..directory };
         assert_eq!(without.encode().len(), 24, "as before there were dictionaries");
         assert_eq!(Directory::decode(&without.encode()).unwrap(), without);

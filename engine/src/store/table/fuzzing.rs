@@ -1,16 +1,22 @@
 //! The decoders of this store for bytes that nobody has checked, as the fuzz targets call them. Nothing else may use this.
 
+use super::encoding::{decode_chunk, decode_directory, decode_group};
 use super::image;
-use super::page_table::{decode_chunk, decode_directory};
 use crate::base::{PageId, Result};
 use crate::store::compress::Coders;
 
-/// Decodes `bytes` as the directory and as a chunk of a page table, and encodes the locations again. Empty if the bytes
-/// are neither.
+/// Decodes `bytes` as the directory, as a group and as a chunk of a page table, and encodes the locations again. Empty if the
+/// bytes are none of them.
 pub fn page_table(bytes: &[u8]) -> Vec<Vec<u8>> {
-    let decoded = [decode_directory(bytes), decode_chunk(bytes)].into_iter().flatten();
+    let decoded = [decode_directory(bytes), decode_group(bytes), decode_chunk(bytes)].into_iter().flatten();
     decoded
-        .map(|locations| locations.into_iter().flat_map(|at| at.map_or([0; 12], |at| at.encode())).collect())
+        .map(|locations| {
+            let mut again: Vec<u8> =
+                locations.into_iter().flat_map(|at| at.map_or([0; 12], |at| at.encode())).collect();
+            // Only a group ends with more bytes, which are zeros.
+            again.resize(bytes.len(), 0);
+            again
+        })
         .collect()
 }
 

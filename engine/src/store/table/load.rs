@@ -1,24 +1,33 @@
 //! Loads the page table, the policies of tables and the places of dictionaries when a file is opened.
 
 use super::directory::Directory;
+use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, GROUP_BYTES, GROUP_CHUNKS, corrupt, decode_directory, decode_group};
 use super::image::IMAGE_HEADER;
-use super::page_table::{CHUNK_BYTES, CHUNK_PAGES, decode_directory};
 use super::place::{Extent, GRAIN, Location, grains_of};
 use super::{PlaceAllocator, State};
 use crate::base::checksum::checksum;
-use crate::base::{Error, PageId, Result};
+use crate::base::{PageId, Result};
 use crate::io::Disk;
 use crate::store::compress::{DictionaryPlace, Policies, decode_dictionaries, decode_policies};
 use crate::store::file::DatabaseFile;
+use std::ops::Range;
 
-pub(super) fn corrupt(why: String) -> Error {
-    Error::CorruptMeta { what: "the page table", why }
+/// The first and the last page of chunks.
+pub(super) fn pages_of(chunks: &Range<usize>) -> (usize, usize) {
+    (chunks.start * CHUNK_PAGES, chunks.end * CHUNK_PAGES - 1)
 }
 
-/// The message for a chunk of the page table whose checksum is wrong.
-pub(super) fn describe_damage(chunk: usize) -> String {
-    let first = chunk * CHUNK_PAGES;
-    format!("its chunk {chunk}, of pages {first} to {}, has a wrong checksum", first + CHUNK_PAGES - 1)
+/// The message for chunks of the page table that cannot be read.
+pub(super) fn describe_damage(chunks: &Range<usize>) -> String {
+    let (first, last) = pages_of(chunks);
+    match chunks.len() {
+        1 => format!("its chunk {}, of pages {first} to {last}, has a wrong checksum", chunks.start),
+        _ => format!(
+            "the group of its chunks {} to {}, of pages {first} to {last}, is damaged",
+            chunks.start,
+            chunks.end - 1
+        ),
+    }
 }
 
 /// Which damage to a page table is an error.
@@ -85,78 +94,143 @@ impl Run {
 /// What was read beside the page table.
 #[derive(Default)]
 pub(super) struct Loaded {
-    /// The chunks that are damaged.
-    pub(super) damaged: Vec<usize>,
+    /// The chunks that are damaged, or whose group is.
+    pub(super) damaged: Vec<Range<usize>>,
     pub(super) policies: Policies,
     pub(super) dictionaries: Vec<DictionaryPlace>,
 }
 
-/// Reads the directory and all chunks, and takes every place that they name.
+/// Reads the directory, all groups and all chunks, and takes every place that they name.
 pub(super) fn load_table(file: &DatabaseFile, state: &mut State, reading: Reading) -> Result<Loaded> {
     let (disk, directory) = (file.disk(), Directory::decode(&file.own())?);
     let mut loaded = Loaded::default();
     if directory.len == 0 {
         return Ok(loaded);
     }
-    let (end, lenient) = (disk.size()? / GRAIN as u64, reading == Reading::WhatIsLeft);
     let high_water = file.meta().high_water;
-    if directory.chunks_len() > u64::from(high_water).div_ceil(CHUNK_PAGES as u64) * Location::BYTES as u64 {
+    let chunks = (high_water as usize).div_ceil(CHUNK_PAGES);
+    if directory.groups_len() > (chunks.div_ceil(GROUP_CHUNKS) * Location::BYTES) as u64 {
         return Err(corrupt(format!("its directory is of more pages than the {high_water} that there are")));
     }
+    let end = disk.size()? / GRAIN as u64;
     claim(&mut state.allocator, end, directory.extent(), || "its directory".into())?;
     let mut bytes = vec![0; usize::try_from(directory.len).unwrap_or(0)];
     disk.read_at(directory.extent().offset(), &mut bytes)?;
     if checksum(&bytes) != directory.crc {
         return Err(corrupt("its directory has a wrong checksum".into()));
     }
-    let most = grains_of(file.page_size() + IMAGE_HEADER);
-    let mut chunk = vec![0; CHUNK_BYTES];
     let part = |len: u64| usize::try_from(len).unwrap_or(0).min(bytes.len());
-    let (chunks, rest) = bytes.split_at(part(directory.chunks_len()));
+    let (groups, rest) = bytes.split_at(part(directory.groups_len()));
     let (policies, dictionaries) = rest.split_at(rest.len().saturating_sub(part(directory.dictionaries_len())));
     loaded.dictionaries = decode_dictionaries(dictionaries);
     loaded.policies = decode_policies(policies).map_err(corrupt)?.into_iter().collect();
-    for (index, home) in decode_directory(chunks)?.into_iter().enumerate() {
-        let Some(home) = home else { continue };
-        let State { table, allocator, .. } = state;
-        // Reading a page reports it.
-        let or_lenient = |taken: Result<()>| taken.or_else(|error| if lenient { Ok(()) } else { Err(error) });
-        let mut run = Run::default();
-        let sound = read_chunk(disk, end, index, home, allocator, &mut chunk);
-        if !sound.or_else(|error| if lenient { Ok(false) } else { Err(error) })? {
-            tracing::error!(what = describe_damage(index), "a part of the page table is damaged");
-            loaded.damaged.push(index);
-            continue;
+    let longest_image = grains_of(file.page_size() + IMAGE_HEADER);
+    let mut loader = Loader { disk, end, high_water, longest_image, reading, state, bytes: Vec::new() };
+    for (index, home) in decode_directory(groups)?.into_iter().enumerate() {
+        if let Some(home) = home {
+            loader.load_group(index, home, &mut loaded.damaged)?;
         }
-        table.load_chunk(index, home, &chunk, |id, location| {
+    }
+    Ok(loaded)
+}
+
+/// What loading groups and chunks needs.
+struct Loader<'a> {
+    disk: &'a dyn Disk,
+    /// Of the file, in grains.
+    end: u64,
+    high_water: u32,
+    /// In grains.
+    longest_image: u64,
+    reading: Reading,
+    state: &'a mut State,
+    bytes: Vec<u8>,
+}
+
+impl Loader<'_> {
+    /// Nothing instead of an error, if damaged parts are left out.
+    fn or_nothing<T>(&self, found: Result<T>, nothing: T) -> Result<T> {
+        match self.reading {
+            Reading::All => found,
+            Reading::WhatIsLeft => Ok(found.unwrap_or(nothing)),
+        }
+    }
+
+    /// Reads a group, whose location is in the directory, and its chunks.
+    fn load_group(&mut self, index: usize, home: Location, damaged: &mut Vec<Range<usize>>) -> Result<()> {
+        let first = index * GROUP_CHUNKS;
+        let chunks = (self.high_water as usize).div_ceil(CHUNK_PAGES);
+        let read = self.read_group(index, home);
+        let Some(homes) = self.or_nothing(read.map(Some), None)? else {
+            let lost = first..(first + GROUP_CHUNKS).min(chunks);
+            tracing::error!(what = describe_damage(&lost), "a part of the page table is damaged");
+            damaged.push(lost);
+            return Ok(());
+        };
+        self.state.table.set_group(index, Some(home));
+        for (index, home) in (first..).zip(homes) {
+            let Some(home) = home else { continue };
+            if index >= chunks {
+                let high_water = self.high_water;
+                return Err(corrupt(format!("its chunk {index} is of none of the {high_water} pages that there are")));
+            }
+            let sound = self.read_chunk(index, home);
+            if self.or_nothing(sound, false)? {
+                self.load_chunk(index, home)?;
+            } else {
+                let lost = index..index + 1;
+                tracing::error!(what = describe_damage(&lost), "a part of the page table is damaged");
+                damaged.push(lost);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the place of a group, and reads it.
+    fn read_group(&mut self, index: usize, home: Location) -> Result<Vec<Option<Location>>> {
+        let len = home.place.len();
+        if len > GROUP_BYTES {
+            return Err(corrupt(format!("its group {index} of chunks has {len} bytes")));
+        }
+        let what = || format!("its group {index} of chunks");
+        claim(&mut self.state.allocator, self.end, home.place.extent(), what)?;
+        self.bytes.resize(len, 0);
+        self.disk.read_at(home.place.offset(), &mut self.bytes)?;
+        if checksum(&self.bytes) != home.crc {
+            return Err(corrupt(format!("its group {index} of chunks has a wrong checksum")));
+        }
+        decode_group(&self.bytes)
+    }
+
+    /// Takes the place of a chunk, and reads it; false if its checksum is wrong.
+    fn read_chunk(&mut self, index: usize, home: Location) -> Result<bool> {
+        if home.place.len() != CHUNK_BYTES {
+            return Err(corrupt(format!("its chunk {index} has {} bytes", home.place.len())));
+        }
+        claim(&mut self.state.allocator, self.end, home.place.extent(), || format!("its chunk {index}"))?;
+        self.bytes.resize(CHUNK_BYTES, 0);
+        self.disk.read_at(home.place.offset(), &mut self.bytes)?;
+        Ok(checksum(&self.bytes) == home.crc)
+    }
+
+    /// Enters the pages of the chunk that was read, and takes their places.
+    fn load_chunk(&mut self, index: usize, home: Location) -> Result<()> {
+        let Loader { end, high_water, longest_image, reading, .. } = *self;
+        let State { table, allocator, .. } = &mut *self.state;
+        // Reading a page reports it.
+        let or_lenient = |taken: Result<()>| if reading == Reading::WhatIsLeft { Ok(()) } else { taken };
+        let mut run = Run::default();
+        table.load_chunk(index, home, &self.bytes, |id, location| {
             if id.0 >= high_water {
                 return Err(corrupt(format!("page {id} is none of the {high_water} that there are")));
             }
-            if location.place.grains() > most {
+            if location.place.grains() > longest_image {
                 return Err(corrupt(format!("the image of page {id} is longer than a page")));
             }
             let extent = location.place.extent();
             let reaches = check_end(end, extent, || format!("page {id}"));
             or_lenient(reaches.and_then(|()| run.add(allocator, id, extent)))
         })?;
-        or_lenient(run.take(allocator))?;
+        or_lenient(run.take(allocator))
     }
-    Ok(loaded)
-}
-
-/// Reads a chunk of the page table; false if its checksum is wrong.
-fn read_chunk(
-    disk: &dyn Disk,
-    file_end: u64,
-    index: usize,
-    home: Location,
-    allocator: &mut PlaceAllocator,
-    chunk: &mut [u8],
-) -> Result<bool> {
-    if home.place.len() != CHUNK_BYTES {
-        return Err(corrupt(format!("its chunk {index} has {} bytes", home.place.len())));
-    }
-    claim(allocator, file_end, home.place.extent(), || format!("its chunk {index}"))?;
-    disk.read_at(home.place.offset(), chunk)?;
-    Ok(checksum(chunk) == home.crc)
 }

@@ -7,6 +7,7 @@ mod ahead;
 mod allocator;
 mod checkpoint;
 mod directory;
+mod encoding;
 pub(super) mod fuzzing;
 mod image;
 mod load;
@@ -30,9 +31,10 @@ use super::superblock::{FRONT, Meta};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, WriteKind};
 use allocator::PlaceAllocator;
+use encoding::CHUNK_PAGES;
 use image::{IMAGE_HEADER, ImageBatch};
 use load::{Loaded, Reading, describe_damage, load_table};
-use page_table::{CHUNK_PAGES, Captured, Entry, PageTable};
+use page_table::{Captured, Entry, PageTable};
 use parking_lot::Mutex;
 use place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use read::ReadBuffer;
@@ -146,12 +148,12 @@ impl TableStore {
     /// A damaged chunk of the page table costs its 256 pages, see [`PageStore::damage`].
     ///
     /// # Errors
-    /// [`Error::CorruptMeta`] where the directory of the page table is damaged, where two pages lie at one place, or
+    /// [`Error::CorruptMeta`] where the directory of the page table or a group of its chunks is damaged, where two pages lie at one place, or
     /// where the file is cut short.
     pub(crate) fn open(file: DatabaseFile) -> Result<TableStore> {
         let mut state = State::new(file.page_size());
         let Loaded { damaged, policies, dictionaries } = load_table(&file, &mut state, Reading::All)?;
-        let damage = damaged.first().map(|chunk| describe_damage(*chunk));
+        let damage = damaged.first().map(describe_damage);
         let store = TableStore::assemble(file, state, policies, Dictionaries::default())?;
         store.load_dictionaries(&dictionaries);
         Ok(TableStore { damage, ..store })
@@ -422,7 +424,7 @@ impl PageStore for TableStore {
     }
 
     fn damage(&self) -> Option<Error> {
-        self.damage.clone().map(load::corrupt)
+        self.damage.clone().map(encoding::corrupt)
     }
 
     fn is_rescued(&self) -> bool {

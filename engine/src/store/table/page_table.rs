@@ -1,19 +1,13 @@
-//! The page table: the place and the checksum of each page's image, in memory, and the encoding of its chunks. This file
-//! must not allocate places or access the device.
+//! The page table in memory: the place and the checksum of each page's image, and where chunks and groups of chunks are.
+//! This file must not allocate places or access the device.
 //!
-//! A page takes 12 bytes. A chunk covers 256 pages. On the device it is 256 locations of 12 bytes (zeros: no image). The
-//! directory has one such location for each chunk (zeros: no chunk).
+//! A page takes 12 bytes. Work for a checkpoint is proportional to the chunks that have changed: they are in a list.
 
+use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, GROUP_CHUNKS, corrupt, decode_chunk};
 use super::place::{Location, Place};
-use crate::base::bytes::{get_u64, put_u32, put_u64};
-use crate::base::{Error, PageId, Result};
+use crate::base::bytes::{put_u32, put_u64};
+use crate::base::{PageId, Result};
 
-/// Pages of a chunk.
-pub(crate) const CHUNK_PAGES: usize = 256;
-/// Bytes of a chunk on the device.
-pub(crate) const CHUNK_BYTES: usize = CHUNK_PAGES * Location::BYTES;
-/// No directory has more chunks: page ids have 32 bits.
-const MAX_CHUNKS: usize = 1 << 24;
 /// In memory only: the image was written since the last freeze, and no log record contains its place. So the place is free
 /// as soon as the image is superseded.
 const FRESH: u64 = 1 << 63;
@@ -37,6 +31,7 @@ struct Chunk {
     crcs: [u32; CHUNK_PAGES],
     /// Its location in the last durable checkpoint.
     home: Option<Location>,
+    /// The chunk is in the list of changed chunks.
     changed: bool,
     /// One more at each change of an entry.
     version: u64,
@@ -56,6 +51,10 @@ pub(crate) struct Captured {
 #[derive(Default)]
 pub(crate) struct PageTable {
     chunks: Vec<Option<Box<Chunk>>>,
+    /// Where groups of chunks are in the last durable checkpoint.
+    groups: Vec<Option<Location>>,
+    /// The chunks that have changed since the last capture.
+    changed: Vec<usize>,
     pages: u64,
     live: u64,
 }
@@ -90,13 +89,20 @@ impl PageTable {
     /// Sets or empties the entry of a page and returns the one before.
     pub(crate) fn set(&mut self, id: PageId, new: Option<Entry>) -> Option<Entry> {
         let old = self.get(id);
-        if old == new {
-            return old;
+        if old != new {
+            let (index, _) = split(id);
+            let chunk = self.chunk(index)?;
+            chunk.version += 1;
+            self.mark_changed(index);
+            self.put(id, old, new);
         }
+        old
+    }
+
+    /// Replaces the entry `old` of a page. Its chunk does not count as changed.
+    fn put(&mut self, id: PageId, old: Option<Entry>, new: Option<Entry>) -> Option<()> {
         let (index, slot) = split(id);
         let chunk = self.chunk(index)?;
-        chunk.changed = true;
-        chunk.version += 1;
         *chunk.places.get_mut(slot)? = new.map_or(0, |entry| {
             let mark = |is_set, mark| if is_set { mark } else { 0 };
             entry.location.place.bits() | mark(entry.fresh, FRESH) | mark(entry.checked, CHECKED)
@@ -105,7 +111,7 @@ impl PageTable {
         let grains = |entry: Option<Entry>| entry.map_or(0, |entry| entry.location.place.grains());
         self.live = self.live + grains(new) - grains(old);
         self.pages = self.pages + u64::from(new.is_some()) - u64::from(old.is_some());
-        old
+        Some(())
     }
 
     /// Notes that the page in the image at `location` is sound, if the page still has this image.
@@ -139,9 +145,11 @@ impl PageTable {
 
     /// Copies the chunks that have changed since the last capture. Their entries are not fresh afterwards.
     pub(crate) fn capture(&mut self) -> Vec<Captured> {
-        let mut captured = Vec::new();
-        for (index, chunk) in self.chunks.iter_mut().enumerate() {
-            if let Some(chunk) = chunk.as_deref_mut().filter(|chunk| chunk.changed) {
+        let mut changed = std::mem::take(&mut self.changed);
+        changed.sort_unstable();
+        let mut captured = Vec::with_capacity(changed.len());
+        for index in changed {
+            if let Some(Some(chunk)) = self.chunks.get_mut(index) {
                 chunk.changed = false;
                 captured.push(Captured { index, version: chunk.version, bytes: capture_chunk(chunk) });
             }
@@ -151,8 +159,10 @@ impl PageTable {
 
     /// Makes the next capture take a chunk, as after a checkpoint that failed, or to have it moved.
     pub(crate) fn mark_changed(&mut self, index: usize) {
-        if let Some(Some(chunk)) = self.chunks.get_mut(index) {
-            chunk.changed = true;
+        if let Some(Some(chunk)) = self.chunks.get_mut(index)
+            && !std::mem::replace(&mut chunk.changed, true)
+        {
+            self.changed.push(index);
         }
     }
 
@@ -200,6 +210,24 @@ impl PageTable {
         std::mem::replace(&mut self.chunk(index)?.home, home)
     }
 
+    /// The locations of the chunks of a group in the last durable checkpoint.
+    pub(crate) fn homes_of(&self, group: usize) -> Vec<Option<Location>> {
+        (group * GROUP_CHUNKS..).take(GROUP_CHUNKS).map(|index| self.home(index)).collect()
+    }
+
+    /// The locations of all groups in the last durable checkpoint.
+    pub(crate) fn groups(&self) -> &[Option<Location>] {
+        &self.groups
+    }
+
+    /// Sets the location of a group and returns the one before.
+    pub(crate) fn set_group(&mut self, group: usize, home: Option<Location>) -> Option<Location> {
+        if self.groups.len() <= group {
+            self.groups.resize(group + 1, None);
+        }
+        self.groups.get_mut(group).and_then(|slot| std::mem::replace(slot, home))
+    }
+
     /// Loads a chunk that was read from the device. `load` is called with each page that has an image.
     pub(crate) fn load_chunk(
         &mut self,
@@ -213,11 +241,10 @@ impl PageTable {
             let Some(location) = location else { continue };
             let id = PageId(u32::try_from(first + slot).map_err(|_| corrupt("it has too many chunks".into()))?);
             load(id, location)?;
-            self.set(id, Some(Entry { location, fresh: false, checked: false }));
+            self.put(id, None, Some(Entry { location, fresh: false, checked: false }));
         }
         if let Some(chunk) = self.chunk(index) {
             chunk.home = Some(home);
-            chunk.changed = false;
         }
         Ok(())
     }
@@ -263,41 +290,4 @@ fn encode_chunk(chunk: &Chunk) -> Option<Box<[u8]>> {
         put_u32(field, 8, *crc);
     }
     any.then(|| bytes.into_boxed_slice())
-}
-
-fn corrupt(why: String) -> Error {
-    Error::CorruptMeta { what: "the page table", why }
-}
-
-fn decode_locations(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
-    let fields = bytes.chunks_exact(Location::BYTES).enumerate();
-    fields
-        .map(|(at, field)| match Location::decode(field) {
-            None if field.iter().all(|&byte| byte == 0) => Ok(None),
-            None => Err(corrupt(format!("its entry {at} is no place: {:#x}", get_u64(field, 0)))),
-            location => Ok(location),
-        })
-        .collect()
-}
-
-/// Decodes the locations in a chunk, one for each of its 256 pages; [`Error::CorruptMeta`] if the bytes are no chunk.
-pub(crate) fn decode_chunk(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
-    if bytes.len() != CHUNK_BYTES {
-        return Err(corrupt(format!("a chunk has {} bytes", bytes.len())));
-    }
-    decode_locations(bytes)
-}
-
-/// Decodes the locations of the chunks in a directory; [`Error::CorruptMeta`] if the bytes are no directory.
-pub(crate) fn decode_directory(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
-    if !bytes.len().is_multiple_of(Location::BYTES) || bytes.len() > MAX_CHUNKS * Location::BYTES {
-        return Err(corrupt(format!("its directory has {} bytes", bytes.len())));
-    }
-    decode_locations(bytes)
-}
-
-/// The bytes of a directory of these chunks.
-pub(crate) fn encode_directory(homes: &[Option<Location>]) -> Vec<u8> {
-    let used = homes.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
-    homes.iter().take(used).flat_map(|home| home.map_or([0; Location::BYTES], Location::encode)).collect()
 }

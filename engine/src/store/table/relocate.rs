@@ -1,6 +1,6 @@
 //! Moves images towards the front of the file, and truncates the file. The layers above decide the steps of a compaction.
 
-use super::page_table::CHUNK_BYTES;
+use super::encoding::{CHUNK_BYTES, GROUP_CHUNKS};
 use super::page_table::Entry;
 use super::place::{GRAIN, Location, Place, grains_of};
 use super::{ReadBuffer, TableStore};
@@ -60,12 +60,21 @@ impl TableStore {
         written.map(|()| unmoved)
     }
 
+    /// A group moves with its chunks, of which one is enough.
     fn move_chunks(&self) {
-        let mut state = self.state.lock();
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
         let dense = state.allocator.used() + grains_of(CHUNK_BYTES);
+        let is_behind = |home: Option<Location>| home.is_some_and(|home| home.place.first() >= dense);
         for index in 0..state.table.chunks() {
-            if state.table.home(index).is_some_and(|home| home.place.first() >= dense) {
+            if is_behind(state.table.home(index)) {
                 state.table.mark_changed(index);
+            }
+        }
+        for group in 0..state.table.groups().len() {
+            let first = state.table.homes_of(group).iter().position(Option::is_some);
+            if let Some(first) = first.filter(|_| is_behind(state.table.groups().get(group).copied().flatten())) {
+                state.table.mark_changed(group * GROUP_CHUNKS + first);
             }
         }
     }

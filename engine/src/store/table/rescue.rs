@@ -4,9 +4,10 @@
 //! Of the images of one page the one with the greatest LSN is taken. If the newest image is damaged, that is an older one.
 //! So the sound parts of a page table are always used, and images are searched for the other pages only.
 
+use super::encoding::CHUNK_PAGES;
 use super::image::{IMAGE_HEADER, sound_image};
-use super::load::{Loaded, Reading, load_table};
-use super::page_table::{CHUNK_PAGES, Entry};
+use super::load::{Loaded, Reading, load_table, pages_of};
+use super::page_table::Entry;
 use super::place::{GRAIN, Location, Place, grains_of};
 use super::region::REGION;
 use super::{State, TableStore};
@@ -70,7 +71,7 @@ impl TableStore {
         file: DatabaseFile,
         superblock: Believed,
         mut state: State,
-        (missing, dictionaries): (Option<Vec<usize>>, Vec<DictionaryPlace>),
+        (missing, dictionaries): (Option<Vec<Range<usize>>>, Vec<DictionaryPlace>),
         images: Option<Images>,
         damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
@@ -94,14 +95,14 @@ fn load_what_is_left(
     state: &mut State,
     places: &mut Vec<DictionaryPlace>,
     damage: &mut Vec<Damage>,
-) -> Option<Vec<usize>> {
+) -> Option<Vec<Range<usize>>> {
     match load_table(file, state, Reading::WhatIsLeft) {
         Ok(Loaded { damaged: missing, dictionaries, .. }) => {
             *places = dictionaries;
             let id = |page: usize| PageId(u32::try_from(page).unwrap_or(u32::MAX));
-            damage.extend(missing.iter().map(|chunk| {
-                let first = chunk * CHUNK_PAGES;
-                Damage::PageTablePart { first: id(first), last: id(first + CHUNK_PAGES - 1) }
+            damage.extend(missing.iter().map(|chunks| {
+                let (first, last) = pages_of(chunks);
+                Damage::PageTablePart { first: id(first), last: id(last) }
             }));
             Some(missing)
         }
@@ -162,11 +163,15 @@ impl Images {
 }
 
 /// Enters the pages of the missing chunks in the page table, and returns them.
-fn adopt(state: &mut State, missing: Option<&[usize]>, found: BTreeMap<PageId, (Lsn, Location)>) -> Vec<(PageId, Lsn)> {
+fn adopt(
+    state: &mut State,
+    missing: Option<&[Range<usize>]>,
+    found: BTreeMap<PageId, (Lsn, Location)>,
+) -> Vec<(PageId, Lsn)> {
     let mut adopted = Vec::new();
     for (page, (lsn, location)) in found {
         let chunk = page.0 as usize / CHUNK_PAGES;
-        let wanted = missing.is_none_or(|missing| missing.contains(&chunk));
+        let wanted = missing.is_none_or(|missing| missing.iter().any(|chunks| chunks.contains(&chunk)));
         if wanted && state.allocator.claim(location.place.extent()) {
             state.table.set(page, Some(Entry { location, fresh: false, checked: false }));
             adopted.push((page, lsn));

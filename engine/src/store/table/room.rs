@@ -1,8 +1,8 @@
 //! Space in the file. The file grows only with space reserved on the device for its whole length, so that no write into it
 //! fails on a full device. Places are allocated inside the file; the allocator chooses them.
 
+use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, GROUP_BYTES, GROUP_CHUNKS};
 use super::image::IMAGE_HEADER;
-use super::page_table::{CHUNK_BYTES, CHUNK_PAGES};
 use super::place::{Extent, GRAIN, Location, grains_of};
 use super::{State, TableStore};
 use crate::base::{Error, Result};
@@ -65,14 +65,17 @@ impl TableStore {
         let chunks = state.table.chunks() as u64 + images / CHUNK_PAGES as u64 + 1;
         let policies = self.compression.policy_count() * POLICY_BYTES;
         let dictionaries = self.compression.dictionaries().len() * DICTIONARY_BYTES;
-        let directory = (chunks * Location::BYTES as u64 + (policies + dictionaries) as u64).div_ceil(GRAIN as u64);
+        let groups = chunks.div_ceil(GROUP_CHUNKS as u64);
+        let directory = (groups * Location::BYTES as u64 + (policies + dictionaries) as u64).div_ceil(GRAIN as u64);
         let longest_place = self.longest_image();
-        let (chunks_in_place, others) = match self.persists.load(Ordering::Relaxed) {
+        let in_place = |bytes| (longest_place / grains_of(bytes)).max(1);
+        let (chunks_in_place, groups_in_place, others) = match self.persists.load(Ordering::Relaxed) {
             // Chunks are written one by one, some by several threads at once.
-            true => (1, MOST_THREADS),
-            false => ((longest_place / grains_of(CHUNK_BYTES)).max(1), 0),
+            true => (1, 1, MOST_THREADS),
+            false => (in_place(CHUNK_BYTES), in_place(GROUP_BYTES), 0),
         };
-        images + chunks.min(images).div_ceil(chunks_in_place) + directory.div_ceil(longest_place) + others
+        let table = chunks.min(images).div_ceil(chunks_in_place) + groups.min(images).div_ceil(groups_in_place);
+        images + table + directory.div_ceil(longest_place) + others
     }
 
     /// Allocates places for images of `sizes` grains each (at most a region each) inside the file, which grows if it can;

@@ -2,14 +2,14 @@
 //! is kept. What is measured with it must not be here.
 //!
 //! From the second region of the file on, each region has the places of 128 pages, by turns 17 and 14 grains long. Each
-//! second region has a chunk of the page table after them. The directory is behind the last region.
+//! second region has a chunk of the page table after them. The groups of chunks and the directory are behind the last region.
 
 use crate::base::Result;
 use crate::base::checksum::checksum;
 use crate::io::{BLOCK, Disk, WriteKind, parts};
 use crate::store::superblock::Meta;
 use crate::store::table::directory::Directory;
-use crate::store::table::page_table::{CHUNK_BYTES, CHUNK_PAGES, encode_directory};
+use crate::store::table::encoding::{CHUNK_BYTES, CHUNK_PAGES, GROUP_CHUNKS, encode_directory, encode_group};
 use crate::store::table::place::{GRAIN, Location, Place, grains_of};
 use crate::store::table::region::REGION;
 use crate::store::{DatabaseFile, StoreKind};
@@ -55,10 +55,24 @@ impl GiantDisk {
         let homes: Vec<Option<Location>> = (0..pages as usize / CHUNK_PAGES)
             .map(|index| Some(Location { place: GiantDisk::home(index), crc: checksum(&GiantDisk::chunk(index)) }))
             .collect();
-        let bytes = encode_directory(&homes);
-        let directory =
-            Directory { first: end, len: bytes.len() as u64, crc: checksum(&bytes), ..Directory::default() };
-        disk.write_at(end * GRAIN as u64, &bytes).unwrap();
+        let mut end = end;
+        let mut add = |bytes: &[u8]| {
+            disk.write_at(end * GRAIN as u64, bytes).unwrap();
+            let first = end;
+            end += grains_of(bytes.len());
+            (first, checksum(bytes))
+        };
+        let groups: Vec<Option<Location>> = homes
+            .chunks(GROUP_CHUNKS)
+            .map(|homes| {
+                let bytes = encode_group(homes);
+                let (first, crc) = add(&bytes);
+                Some(Location { place: Place::new(first, grains_of(bytes.len())).unwrap(), crc })
+            })
+            .collect();
+        let bytes = encode_directory(&groups);
+        let (first, crc) = add(&bytes);
+        let directory = Directory { first, len: bytes.len() as u64, crc, ..Directory::default() };
         disk.resize(directory.extent().end() * GRAIN as u64).unwrap();
         let file = DatabaseFile::create(StoreKind::Table.into(), disk.clone(), Path::new("db"), meta).unwrap();
         file.change().unwrap().write(meta, directory.encode()).unwrap();

@@ -1,7 +1,9 @@
 //! Damaged files: every flipped bit, every cut, gives a typed error or the pages as they were, and never a panic.
 
 use super::*;
-use crate::store::{Compression, PagePolicy, Target};
+use crate::base::Damage;
+use crate::store::table::encoding::{GROUP_CHUNKS, encode_group};
+use crate::store::{Compression, PagePolicy, Target, Trust, open_damaged};
 use proptest::prelude::*;
 
 const PAGES: u32 = 300;
@@ -134,10 +136,41 @@ fn a_place_far_beyond_the_file_takes_no_memory() {
     assert!(matches!(&found, Err(Error::CorruptMeta { why, .. }) if why.contains("beyond")), "{found:?}");
 }
 
+#[test]
+fn a_damaged_group_of_chunks_is_refused_and_a_rescue_finds_its_pages() {
+    let disk = disk();
+    let store = create(&disk);
+    let last = (GROUP_CHUNKS * CHUNK_PAGES) as u32;
+    let ids = [1, last - 1, last, last + 300];
+    ids.iter().for_each(|&id| store.write(PageId(id), &sample(id, 5, 3)).unwrap());
+    store.finish(store.freeze(), meta()).unwrap();
+    store.file.write_meta(meta()).unwrap();
+    let groups: Vec<Location> = store.state.lock().table.groups().iter().copied().map(Option::unwrap).collect();
+    assert_eq!(groups.iter().map(|group| group.place.grains()).collect::<Vec<_>>(), [3, 1]);
+    drop(store);
+    let mut byte = [0];
+    disk.read_at(groups[1].place.offset(), &mut byte).unwrap();
+    disk.write_at(groups[1].place.offset(), &[byte[0] ^ 1]).unwrap();
+
+    let found = open(&disk).map(|_| ());
+    assert!(matches!(&found, Err(Error::CorruptMeta { why, .. }) if why.contains("group 1")), "{found:?}");
+    let rescued = open_damaged(disk, Path::new("db"), PAGE_SIZE, Trust::Notes).unwrap();
+    let high = meta().high_water.next_multiple_of(CHUNK_PAGES as u32).min(2 * last);
+    let lost = |damage: &Damage| matches!(damage, Damage::PageTablePart { first, last: end } if (first.0, end.0) == (last, high - 1));
+    assert!(rescued.damage.iter().any(lost), "{:?}", rescued.damage);
+    let mut page = vec![0; PAGE_SIZE];
+    for id in ids {
+        assert!(rescued.store.read(PageId(id), &mut page).unwrap().is_some() && page == sample(id, 5, 3), "page {id}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn damage_under_good_checksums_is_harmless(hits in proptest::collection::vec((0usize..1 << 20, any::<u8>()), 1..8)) {
+    fn damage_under_good_checksums_is_harmless(
+        hits in proptest::collection::vec((0usize..1 << 20, any::<u8>()), 0..8),
+        of_group in proptest::collection::vec((0usize..36, any::<u8>()), 0..4),
+    ) {
         // The file's own checksums are made right again: only what the fields say can save the reader.
         let disk = disk();
         let store = create(&disk);
@@ -146,6 +179,7 @@ proptest! {
         }
         store.finish(store.freeze(), meta()).unwrap();
         let home = store.state.lock().table.home(0).unwrap();
+        let group = store.state.lock().table.groups()[0].unwrap();
         let mut directory = Directory::decode(&store.file.own()).unwrap();
         let mut chunk = vec![0; home.place.len()];
         disk.read_at(home.place.offset(), &mut chunk).unwrap();
@@ -154,10 +188,11 @@ proptest! {
             chunk[at % len] = byte;
         }
         disk.write_at(home.place.offset(), &chunk).unwrap();
-        let fixed = Location { crc: checksum(&chunk), ..home }.encode();
-        let mut grain = vec![0; GRAIN];
-        grain[..fixed.len()].copy_from_slice(&fixed);
-        disk.write_at(directory.extent().offset(), &grain).unwrap();
+        let mut homes = encode_group(&[Some(Location { crc: checksum(&chunk), ..home })]);
+        of_group.iter().for_each(|&(at, byte)| homes[at] = byte);
+        disk.write_at(group.place.offset(), &homes).unwrap();
+        let fixed = Location { crc: checksum(&homes), ..group }.encode();
+        disk.write_at(directory.extent().offset(), &fixed).unwrap();
         directory.crc = checksum(&fixed);
         store.file.change().unwrap().write(meta(), directory.encode()).unwrap();
         if let Ok(store) = open(&disk) {

@@ -22,6 +22,7 @@ impl Subject for TableStore {
         state.table.each(|_, place| extents.push(place.extent()));
         extents
             .extend((0..state.table.chunks()).filter_map(|index| state.table.home(index)).map(|at| at.place.extent()));
+        extents.extend(state.table.groups().iter().flatten().map(|at| at.place.extent()));
         extents
             .extend((0..state.table.chunks()).filter_map(|index| state.table.ahead(index)).map(|at| at.place.extent()));
         extents.extend(state.quarantine.iter().chain(&state.frozen).chain(state.reserved.values()));
