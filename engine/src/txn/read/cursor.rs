@@ -5,7 +5,7 @@
 //! uses the part of the copy that is valid for its view, and merges before-images or the transaction's own writes into
 //! it only if there are any. The front and the back of a cursor each have their own leaf.
 
-use super::cursor_leaf::CursorLeaf;
+use super::cursor_leaf::ReusedLeaf;
 use crate::base::{Lsn, Result};
 use crate::page::Record;
 use crate::tree::{KeyRange, Tree};
@@ -32,9 +32,9 @@ pub(crate) struct Cursor<'a> {
     view: View<'a>,
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
-    front: CursorLeaf,
-    /// `None` before the first entry from the back. It is boxed because most cursors do not need it.
-    back: Option<Box<CursorLeaf>>,
+    front: ReusedLeaf,
+    /// `None` before the first entry from the back.
+    back: Option<ReusedLeaf>,
     exhausted: bool,
     /// The bound of the other end does not yet exclude the last entry that this end has returned.
     front_moved: bool,
@@ -52,7 +52,7 @@ impl<'a> Cursor<'a> {
     ) -> Cursor<'a> {
         let exhausted = upper != Bound::Unbounded && KeyRange::of(lower.clone(), upper.clone()).is_empty();
         let (front_moved, back_moved) = (false, false);
-        let front = CursorLeaf::empty();
+        let front = ReusedLeaf::empty();
         Cursor { engine, tree, view, lower, upper, front, back: None, exhausted, front_moved, back_moved }
     }
 
@@ -148,7 +148,7 @@ impl<'a> Cursor<'a> {
         self.note_front();
         // The back may now return entries that the front has checked.
         self.front.checked = 0;
-        let back = self.back.get_or_insert_with(|| Box::new(CursorLeaf::empty()));
+        let back = self.back.get_or_insert_with(ReusedLeaf::empty);
         if !back.loaded {
             back.load_end(self.engine, &self.tree, self.view, &self.upper)?;
         }

@@ -11,17 +11,20 @@ use crate::txn::versions::OwnedRecord;
 use crate::txn::versions::detached_ranges::Route;
 use crate::txn::versions::range_pieces::At;
 use std::cell::Cell;
-use std::ops::Bound;
+use std::ops::{Bound, Deref, DerefMut};
 use std::sync::atomic::Ordering;
 
+#[derive(Default)]
 enum Body {
     /// The entries of the copied leaf.
+    #[default]
     Leaf,
     /// The entries of the leaf merged with before-images or writes.
     Merged(Vec<(Vec<u8>, OwnedRecord)>),
 }
 
 /// A copied leaf, and the position of the cursor in it.
+#[derive(Default)]
 pub(super) struct CursorLeaf {
     leaf: LeafCopy,
     body: Body,
@@ -43,15 +46,55 @@ pub(super) struct CursorLeaf {
 const MOST_SPARE: usize = 64 << 10;
 
 thread_local! {
-    /// The leaf copy of the last cursor of this thread, for the next cursor: in a short scan an allocation takes longer
-    /// than reading the leaf.
-    static SPARE: Cell<Option<LeafCopy>> = const { Cell::new(None) };
+    /// The leaf of the last cursor of this thread, for the next cursor: in a short scan an allocation takes longer than
+    /// reading the leaf.
+    static SPARE: Cell<Option<Box<CursorLeaf>>> = const { Cell::new(None) };
 }
 
-impl Drop for CursorLeaf {
+/// A leaf of a cursor, in the memory of an earlier cursor of this thread. It is boxed because a cursor is moved several
+/// times before its first entry.
+pub(super) struct ReusedLeaf(Option<Box<CursorLeaf>>);
+
+impl ReusedLeaf {
+    /// Without a leaf.
+    #[inline]
+    pub(super) fn empty() -> ReusedLeaf {
+        let mut spare = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
+        spare.clear();
+        ReusedLeaf(Some(spare))
+    }
+}
+
+impl Deref for ReusedLeaf {
+    type Target = CursorLeaf;
+
+    #[inline(always)]
+    fn deref(&self) -> &CursorLeaf {
+        match &self.0 {
+            Some(leaf) => leaf,
+            None => unreachable!("only dropping takes the leaf"),
+        }
+    }
+}
+
+impl DerefMut for ReusedLeaf {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut CursorLeaf {
+        match &mut self.0 {
+            Some(leaf) => leaf,
+            None => unreachable!("only dropping takes the leaf"),
+        }
+    }
+}
+
+impl Drop for ReusedLeaf {
+    #[inline]
     fn drop(&mut self) {
-        if (1..=MOST_SPARE).contains(&self.leaf.room()) {
-            let leaf = std::mem::take(&mut self.leaf);
+        if let Some(mut leaf) = self.0.take()
+            && (1..=MOST_SPARE).contains(&leaf.leaf.room())
+        {
+            // Older versions of the entries may take much more memory.
+            (leaf.body, leaf.cut) = (Body::Leaf, None);
             // While the thread ends, `SPARE` may already be destroyed.
             let _ = SPARE.try_with(|spare| spare.set(Some(leaf)));
         }
@@ -59,12 +102,13 @@ impl Drop for CursorLeaf {
 }
 
 impl CursorLeaf {
-    /// Without a leaf, in the memory of the last cursor of this thread.
-    pub(super) fn empty() -> CursorLeaf {
-        let mut leaf = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
-        leaf.clear();
-        let (body, ahead) = (Body::Leaf, ReadAhead::default());
-        CursorLeaf { leaf, body, cut: None, next: 0, checked: 0, loaded: false, live: false, released: 0, ahead }
+    /// Removes the leaf but keeps its memory.
+    #[inline]
+    fn clear(&mut self) {
+        self.leaf.clear();
+        (self.body, self.cut) = (Body::Leaf, None);
+        (self.next, self.checked, self.loaded) = (0, 0, false);
+        (self.live, self.released, self.ahead) = (false, 0, ReadAhead::default());
     }
 
     /// The lowest key for which the entries are valid.
