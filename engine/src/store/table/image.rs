@@ -58,9 +58,17 @@ impl<'a> Content<'a> {
         page_size: usize,
         out: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], DecompressError> {
-        if self.encoding == Encoding::Plain {
-            return Ok(self.bytes);
-        }
+        if self.is_compressed() { self.decompress(coders, find, page_size, out) } else { Ok(self.bytes) }
+    }
+
+    /// The packed page in `out`, for a compressed one.
+    pub(crate) fn decompress<'b>(
+        self,
+        coders: &mut Coders,
+        find: Find<'_>,
+        page_size: usize,
+        out: &'b mut Vec<u8>,
+    ) -> Result<&'b [u8], DecompressError> {
         out.resize(page_size, 0);
         let len = coders.decompress(self.encoding, self.bytes, find, out)?;
         out.get(..len).ok_or(DecompressError::Damaged)

@@ -1,6 +1,7 @@
 //! Reads a page from its image. Which image counts must not be decided here: the page table says it.
 //!
-//! An image that fits into the memory of its page is read into that memory and unpacked there, without a buffer.
+//! An image that fits into the memory of its page is read into that memory and unpacked there, without a buffer. If it is
+//! compressed, it is decompressed from there into a buffer, and unpacked from the buffer into the page.
 
 use super::TableStore;
 use super::image::{Content, IMAGE_HEADER, open_image};
@@ -73,10 +74,9 @@ impl TableStore {
         if !content.is_compressed() {
             return unpack_within(page, IMAGE_HEADER..end).map_err(|error| name(id, error));
         }
-        self.with_buffer(|ReadBuffer { image, packed, coders }| {
-            image.clear();
-            image.extend_from_slice(bytes::slice(page, IMAGE_HEADER, end));
-            let packed = self.packed_page(id, Content { encoding, bytes: image }, coders, packed)?;
+        self.with_buffer(|ReadBuffer { packed, coders, .. }| {
+            let content = Content { encoding, bytes: bytes::slice(page, IMAGE_HEADER, end) };
+            let packed = self.decompressed(id, content, coders, packed)?;
             unpack(packed, page).map_err(|error| name(id, error))
         })
     }
@@ -86,22 +86,21 @@ impl TableStore {
         let ReadBuffer { image, packed, coders } = buffer;
         image.resize(at.place.len(), 0);
         self.file.disk().read_at(at.place.offset(), image)?;
-        self.packed_page(id, open_image(image, id, at.crc)?, coders, packed)
+        let content = open_image(image, id, at.crc)?;
+        if content.is_compressed() { self.decompressed(id, content, coders, packed) } else { Ok(content.bytes) }
     }
 
-    /// The packed page in an image, decompressed if need be.
-    fn packed_page<'a>(
+    /// The packed page in a compressed image.
+    fn decompressed<'a>(
         &self,
         id: PageId,
-        content: Content<'a>,
+        content: Content<'_>,
         coders: &mut Coders,
         out: &'a mut Vec<u8>,
     ) -> Result<&'a [u8]> {
-        let started = content.is_compressed().then(Instant::now);
-        let packed = content.packed(coders, &self.compression.find(), self.file.page_size(), out);
-        if let Some(started) = started {
-            self.compression.note_decompressed(started);
-        }
+        let started = Instant::now();
+        let packed = content.decompress(coders, &self.compression.find(), self.file.page_size(), out);
+        self.compression.note_decompressed(started);
         packed.map_err(|undone| undone.of_page(id))
     }
 
