@@ -189,7 +189,7 @@ impl Run {
             let log = self.log.get(&id).cloned().unwrap_or_default();
             if log.iter().any(|(lsn, page)| *lsn >= redo && page.is_none()) && !self.store.reuses_ids_at_once() {
                 // Redo does not look at a page that the log frees.
-                self.store.drop_page(PageId(id));
+                self.store.drop_page(PageId(id))?;
                 self.withheld.insert(id, self.end);
                 continue;
             }
@@ -219,7 +219,7 @@ impl Run {
             assert!(lsn_of(found) >= lsn_of(before), "page {id} is older than the checkpoint");
         }
         let Some((_, Some(last))) = log.last() else {
-            self.store.drop_page(PageId(id));
+            self.store.drop_page(PageId(id))?;
             return Ok(());
         };
         if found.as_ref() == Some(last) {
@@ -336,7 +336,7 @@ impl Run {
             if !self.store.reuses_ids_at_once() {
                 self.withheld.insert(id, self.end);
             }
-            self.store.drop_page(PageId(id));
+            self.store.drop_page(PageId(id)).unwrap();
         }
         self.mark();
     }

@@ -196,10 +196,10 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// The file, with superblocks and syncs.
     fn file(&self) -> &DatabaseFile;
 
-    /// Whether a page has an image.
+    /// Whether a page has an image. True if that cannot be known: then reading the page is an error.
     fn exists(&self, id: PageId) -> bool;
 
-    /// False if a page certainly has no image. Nothing is read.
+    /// False if a page certainly has no image. No page is read.
     fn may_exist(&self, id: PageId) -> bool {
         self.exists(id)
     }
@@ -294,7 +294,10 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     }
 
     /// Forgets a page that has been freed: it has no image any more.
-    fn drop_page(&self, id: PageId);
+    ///
+    /// # Errors
+    /// Errors of reading, if the store has to find its place first. The page keeps its image then.
+    fn drop_page(&self, id: PageId) -> Result<()>;
 
     /// Nothing of a dropped page is needed any more, not even by a recovery. Only stores that do not reuse ids at once
     /// need this call.
@@ -303,10 +306,13 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     }
 
     /// The pages with ids from `from` to before `to` that have an image, in order.
-    fn pages_between(&self, from: PageId, to: PageId) -> Vec<PageId>;
+    ///
+    /// # Errors
+    /// Errors of reading, if it cannot be known which pages these are.
+    fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>>;
 
-    /// Those of them that the store knows without reading.
-    fn known_between(&self, from: PageId, to: PageId) -> Vec<PageId> {
+    /// Those of them that the store knows without reading pages and that may be of a transaction that did not commit.
+    fn known_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
         self.pages_between(from, to)
     }
 

@@ -76,7 +76,7 @@ impl Database {
         let policies = policies(plan.policy, self.shared().engine.page_size());
         let uncompressed: Vec<PagePolicy> = tables.iter().map(uncompressed_policy).collect();
         let Sampled { samples, scale } = self.sample(&ids, &uncompressed, &policies, &mut progress)?;
-        let dictionaries = self.dictionary_analyses(plan, &ids);
+        let dictionaries = self.dictionary_analyses(plan, &ids)?;
         let decisions = decisions(plan, &tables, &samples, policies.len());
         let chosen = policies.iter().position(|policy| *policy == plan.policy);
         let analysis = |(((table, sample), reasons), id): (((TableInfo, Sample), Vec<Reason>), &TableId)| {
@@ -104,19 +104,23 @@ impl Database {
     }
 
     /// What dictionaries would save in these tables, if the plan allows them.
-    fn dictionary_analyses(&self, plan: &CompressionPlan, tables: &[TableId]) -> HashMap<TableId, DictionaryAnalysis> {
+    fn dictionary_analyses(
+        &self,
+        plan: &CompressionPlan,
+        tables: &[TableId],
+    ) -> Result<HashMap<TableId, DictionaryAnalysis>> {
         let engine = &self.shared().engine;
         let (Some(compression), Some(store), true) =
             (engine.compression(), engine.page_store(), plan.policy.dictionary)
         else {
-            return HashMap::new();
+            return Ok(HashMap::new());
         };
         let wanted: Vec<_> = tables.iter().map(|table| (*table, plan.policy)).collect();
-        let gains = gains(compression, &*store, engine.page_size(), &wanted, |_, _| None);
+        let gains = gains(compression, &*store, engine.page_size(), &wanted, |_, _| None)?;
         let analysis = |(table, Gain { bytes, saving, saved_bytes, pays, .. })| {
             (table, DictionaryAnalysis { bytes, saving, saved_bytes, pays })
         };
-        gains.into_iter().map(analysis).collect()
+        Ok(gains.into_iter().map(analysis).collect())
     }
 
     /// The policy of each table after the plan, by name. Pages are sampled only for a strategy that needs them.
@@ -174,7 +178,7 @@ impl Database {
         let Some(places) = store.compression().map(PageCompression::places) else {
             return Ok(Sampled { samples, scale: 1.0 });
         };
-        let all = store.pages_between(PageId::NONE, PageId(u32::MAX));
+        let all = store.pages_between(PageId::NONE, PageId(u32::MAX))?;
         let step = all.len().div_ceil(SAMPLED_PAGES).max(1);
         let of = all.len().div_ceil(step) as u64;
         let mut page = vec![0; engine.page_size()];

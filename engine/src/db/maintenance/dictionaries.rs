@@ -81,8 +81,9 @@ impl Database {
             return Ok(HashSet::new());
         }
         self.checkpoint()?;
-        let gains =
-            gains(compression, &*store, engine.page_size(), &wanted, |table, policy| compression.primed(table, policy));
+        let gains = gains(compression, &*store, engine.page_size(), &wanted, |table, policy| {
+            compression.primed(table, policy)
+        })?;
         let room = MOST_DICTIONARIES.saturating_sub(dictionaries(engine, crate::base::Lsn::MAX)?.len());
         let gains: Vec<(TableId, Gain)> = gains.into_iter().filter(|(_, gain)| gain.pays).take(room).collect();
         if gains.is_empty() {
@@ -125,16 +126,17 @@ impl Database {
         }
         compression.retire(&unused);
         // The images are those of pages that may be dirty: an old image counts as long as it is in the file.
-        for page in store.pages_between(PageId::NONE, PageId(u32::MAX)) {
-            match store.dictionary_of(page) {
-                Ok(named) => unused.retain(|id| Some(*id) != named),
-                Err(error) => {
-                    tracing::warn!(%error, "no dictionary is dropped: it is unknown which one a page needs");
-                    return Ok(());
-                }
-            }
+        let named = store.pages_between(PageId::NONE, PageId(u32::MAX)).and_then(|pages| {
+            pages.into_iter().try_for_each(|page| {
+                let named = store.dictionary_of(page)?;
+                unused.retain(|id| Some(*id) != named);
+                Ok(())
+            })
+        });
+        if let Err(error) = &named {
+            tracing::warn!(%error, "no dictionary is dropped: it is unknown which one a page needs");
         }
-        if unused.is_empty() {
+        if named.is_err() || unused.is_empty() {
             return Ok(());
         }
         unused.iter().for_each(|id| compression.leave_out(*id));
@@ -164,10 +166,10 @@ pub(super) fn gains(
     page_size: usize,
     wanted: &[(TableId, PagePolicy)],
     current: impl Fn(TableId, PagePolicy) -> Option<Arc<Primed>>,
-) -> Vec<(TableId, Gain)> {
+) -> Result<Vec<(TableId, Gain)>> {
     let mut sampled: HashMap<TableId, TablePages> =
         wanted.iter().map(|(table, _)| (*table, TablePages::new(wanted.len()))).collect();
-    let all = store.pages_between(PageId::NONE, PageId(u32::MAX));
+    let all = store.pages_between(PageId::NONE, PageId(u32::MAX))?;
     let step = all.len().div_ceil(SAMPLED_PAGES).max(1);
     let (mut page, mut packed) = (vec![0; page_size], Vec::new());
     for id in all.into_iter().step_by(step) {
@@ -186,5 +188,5 @@ pub(super) fn gains(
         let gain = gain(pages, step as f64, *policy, compression.places(), page_size, current(*table, *policy))?;
         Some((*table, gain))
     };
-    wanted.iter().filter_map(of_table).collect()
+    Ok(wanted.iter().filter_map(of_table).collect())
 }

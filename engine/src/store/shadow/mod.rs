@@ -340,10 +340,11 @@ impl PageStore for ShadowStore {
     }
 
     /// Its slots stay as they are.
-    fn drop_page(&self, id: PageId) {
+    fn drop_page(&self, id: PageId) -> Result<()> {
         let mut state = self.state.lock();
         let dropped = state.pages.get(id).dropped();
         state.pages.set(id, dropped);
+        Ok(())
     }
 
     /// Its slots are trimmed by the next checkpoint, unless the page is written before.
@@ -355,14 +356,14 @@ impl PageStore for ShadowStore {
     }
 
     /// Looks into the slots of all pages that are not known yet.
-    fn pages_between(&self, from: PageId, to: PageId) -> Vec<PageId> {
+    fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
         let end = to.0.min(self.state.lock().pages.len());
-        (from.0..end).map(PageId).filter(|id| self.exists(*id)).collect()
+        Ok((from.0..end).map(PageId).filter(|id| self.exists(*id)).collect())
     }
 
     /// Always empty: the store reads the slots of a free page only when it writes that page.
-    fn known_between(&self, _from: PageId, _to: PageId) -> Vec<PageId> {
-        Vec::new()
+    fn known_between(&self, _from: PageId, _to: PageId) -> Result<Vec<PageId>> {
+        Ok(Vec::new())
     }
 
     fn ids_end(&self) -> u32 {

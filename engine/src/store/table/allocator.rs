@@ -145,6 +145,14 @@ impl PlaceAllocator {
         true
     }
 
+    /// True if all of these grains are in use.
+    pub(crate) fn is_used(&self, extent: Extent) -> bool {
+        pieces(extent).all(|Extent { first, grains }| {
+            let slot = split(first).and_then(|(index, at)| Some((self.slots.get(&index)?, at)));
+            slot.is_some_and(|(slot, at)| slot.region.is_used(at, u32::try_from(grains).unwrap_or(REGION)))
+        })
+    }
+
     fn unmark_all(&mut self, extent: Extent) {
         for piece in pieces(extent) {
             self.mark(piece, false);

@@ -36,7 +36,8 @@ impl TableStore {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         for chunk in std::mem::take(&mut state.captured).iter() {
-            state.table.mark_changed(chunk.index);
+            let marked = state.table.mark_changed(chunk.index);
+            debug_assert!(marked.is_ok(), "a captured chunk stays in memory");
         }
         state.captured = Arc::new(state.table.capture());
         state.frozen.append(&mut state.quarantine);
@@ -220,7 +221,7 @@ impl TableStore {
         let state = &mut *guard;
         let mut free = std::mem::take(&mut state.frozen);
         for (chunk, &home) in captured.iter().zip(&written.homes) {
-            let old = state.table.set_home(chunk.index, home);
+            let old = state.table.set_durable(chunk.index, home);
             free.extend(old.map(|old| old.place.extent()));
         }
         for &(group, home) in &written.groups {

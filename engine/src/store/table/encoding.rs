@@ -26,15 +26,17 @@ pub(super) fn corrupt(why: String) -> Error {
     Error::CorruptMeta { what: "the page table", why }
 }
 
+/// The location in the field of a chunk, group or directory, the one with number `at`.
+fn decode_location(at: usize, field: &[u8]) -> Result<Option<Location>> {
+    match Location::decode(field) {
+        None if field.iter().all(|&byte| byte == 0) => Ok(None),
+        None => Err(corrupt(format!("its entry {at} is no place: {:#x}", get_u64(field, 0)))),
+        location => Ok(location),
+    }
+}
+
 fn decode_locations(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
-    let fields = bytes.chunks_exact(Location::BYTES).enumerate();
-    fields
-        .map(|(at, field)| match Location::decode(field) {
-            None if field.iter().all(|&byte| byte == 0) => Ok(None),
-            None => Err(corrupt(format!("its entry {at} is no place: {:#x}", get_u64(field, 0)))),
-            location => Ok(location),
-        })
-        .collect()
+    bytes.chunks_exact(Location::BYTES).enumerate().map(|(at, field)| decode_location(at, field)).collect()
 }
 
 fn encode_locations(locations: &[Option<Location>]) -> Vec<u8> {
@@ -45,10 +47,27 @@ fn encode_locations(locations: &[Option<Location>]) -> Vec<u8> {
 
 /// Decodes the locations in a chunk, one for each of its 256 pages; [`Error::CorruptMeta`] if the bytes are no chunk.
 pub(crate) fn decode_chunk(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
+    let mut locations = vec![None; CHUNK_PAGES];
+    each_in_chunk(bytes, |slot, location| {
+        if let Some(field) = locations.get_mut(slot) {
+            *field = Some(location);
+        }
+        Ok(())
+    })?;
+    Ok(locations)
+}
+
+/// Calls `visit` with the locations in a chunk and their numbers in it.
+pub(super) fn each_in_chunk(bytes: &[u8], mut visit: impl FnMut(usize, Location) -> Result<()>) -> Result<()> {
     if bytes.len() != CHUNK_BYTES {
         return Err(corrupt(format!("a chunk has {} bytes", bytes.len())));
     }
-    decode_locations(bytes)
+    for (slot, field) in bytes.chunks_exact(Location::BYTES).enumerate() {
+        if let Some(location) = decode_location(slot, field)? {
+            visit(slot, location)?;
+        }
+    }
+    Ok(())
 }
 
 /// Decodes the locations of the chunks in a group; [`Error::CorruptMeta`] if the bytes are no group.

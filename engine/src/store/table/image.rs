@@ -213,7 +213,7 @@ impl ImageBatch {
     }
 
     /// The page and the location of each image, once they have been written.
-    pub(crate) fn locations(&self) -> impl Iterator<Item = (PageId, Location)> + '_ {
+    pub(crate) fn locations(&self) -> impl Iterator<Item = (PageId, Location)> + Clone + '_ {
         self.entries.iter().filter_map(|entry| {
             let place = Place::new(entry.first, u64::from(entry.grains))?;
             Some((entry.page, Location { place, crc: entry.crc }))

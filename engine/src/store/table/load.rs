@@ -1,8 +1,11 @@
 //! Loads the page table, the policies of tables and the places of dictionaries when a file is opened.
 
 use super::directory::Directory;
-use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, GROUP_BYTES, GROUP_CHUNKS, corrupt, decode_directory, decode_group};
+use super::encoding::{
+    CHUNK_BYTES, CHUNK_PAGES, GROUP_BYTES, GROUP_CHUNKS, corrupt, decode_directory, decode_group, each_in_chunk,
+};
 use super::image::IMAGE_HEADER;
+use super::page_table::Missing;
 use super::place::{Extent, GRAIN, Location, grains_of};
 use super::{PlaceAllocator, State};
 use crate::base::checksum::checksum;
@@ -213,24 +216,35 @@ impl Loader<'_> {
         Ok(checksum(&self.bytes) == home.crc)
     }
 
-    /// Enters the pages of the chunk that was read, and takes their places.
+    /// Counts the pages of the chunk that was read, and takes their places. If damaged parts are left out, the chunk stays in
+    /// memory.
     fn load_chunk(&mut self, index: usize, home: Location) -> Result<()> {
         let Loader { end, high_water, longest_image, reading, .. } = *self;
         let State { table, allocator, .. } = &mut *self.state;
         // Reading a page reports it.
         let or_lenient = |taken: Result<()>| if reading == Reading::WhatIsLeft { Ok(()) } else { taken };
-        let mut run = Run::default();
-        table.load_chunk(index, home, &self.bytes, |id, location| {
+        let (mut run, mut kept, mut pages, mut live) = (Run::default(), Vec::new(), 0, 0);
+        each_in_chunk(&self.bytes, |slot, location| {
+            let id = PageId(u32::try_from(index * CHUNK_PAGES + slot).unwrap_or(u32::MAX));
             if id.0 >= high_water {
                 return Err(corrupt(format!("page {id} is none of the {high_water} that there are")));
             }
             if location.place.grains() > longest_image {
                 return Err(corrupt(format!("the image of page {id} is longer than a page")));
             }
+            (pages, live) = (pages + 1, live + location.place.grains());
+            if reading == Reading::WhatIsLeft {
+                kept.push((slot, location));
+            }
             let extent = location.place.extent();
             let reaches = check_end(end, extent, || format!("page {id}"));
             or_lenient(reaches.and_then(|()| run.add(allocator, id, extent)))
         })?;
-        or_lenient(run.take(allocator))
+        or_lenient(run.take(allocator))?;
+        table.add_home(index, home, (pages, live));
+        if reading == Reading::WhatIsLeft {
+            table.load(Missing { index, home }, kept.into_iter());
+        }
+        Ok(())
     }
 }

@@ -6,6 +6,7 @@
 mod ahead;
 mod allocator;
 mod checkpoint;
+mod chunks;
 mod directory;
 mod encoding;
 pub(super) mod fuzzing;
@@ -31,10 +32,10 @@ use super::superblock::{FRONT, Meta};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, WriteKind};
 use allocator::PlaceAllocator;
-use encoding::CHUNK_PAGES;
+use encoding::{CHUNK_PAGES, corrupt};
 use image::{IMAGE_HEADER, ImageBatch};
 use load::{Loaded, Reading, describe_damage, load_table};
-use page_table::{Captured, Entry, PageTable};
+use page_table::{Captured, Entry, Missing, PageTable};
 use parking_lot::Mutex;
 use place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use read::ReadBuffer;
@@ -95,12 +96,13 @@ impl State {
         }
     }
 
-    /// Sets a page's entry. Frees its old place as early as is safe.
-    fn supersede(&mut self, id: PageId, new: Option<Entry>) {
+    /// Sets a page's entry. Frees its old place as early as is safe. Without the page's chunk nothing is changed.
+    fn supersede(&mut self, id: PageId, new: Option<Entry>) -> Result<(), Missing> {
+        self.table.check_present(id)?;
         if let Some(stale) = self.table.take_ahead_of(id) {
             self.allocator.release(stale.place.extent());
         }
-        if let Some(old) = self.table.set(id, new) {
+        if let Some(old) = self.table.set(id, new)? {
             let same = new.is_some_and(|new| new.location.place == old.location.place);
             match old.fresh {
                 _ if same => {}
@@ -111,6 +113,7 @@ impl State {
                 }
             }
         }
+        Ok(())
     }
 }
 
@@ -129,10 +132,14 @@ pub(crate) struct TableStore {
     superseded: AtomicU64,
     live: AtomicU64,
     compression: PageCompression,
+    /// The database was closed before it was opened.
+    closed: AtomicBool,
     /// Each flush writes the chunks of the page table that it changes.
     persists: AtomicBool,
-    /// The part of the page table that could not be read: its pages are lost, and their places are unknown.
+    /// The part of the page table that could not be read at opening: its pages are lost, and their places are unknown.
     damage: Option<String>,
+    /// A part that could not be read later: its pages are lost, and their places are in use.
+    found_damage: Mutex<Option<String>>,
     rescued: bool,
 }
 
@@ -183,20 +190,12 @@ impl TableStore {
             superseded: AtomicU64::new(0),
             live: AtomicU64::new(0),
             compression,
+            closed: AtomicBool::new(false),
             persists: AtomicBool::new(false),
             damage: None,
+            found_damage: Mutex::default(),
             rescued: false,
         })
-    }
-
-    /// The entry of a page in the page table; `None` without an image.
-    fn entry(&self, id: PageId) -> Option<Entry> {
-        self.state.lock().table.get(id)
-    }
-
-    /// Where a page's image is; `None` without one.
-    pub(crate) fn location(&self, id: PageId) -> Option<Location> {
-        self.entry(id).map(|entry| entry.location)
     }
 
     fn image_writer(&self) -> ImageWriter<'_> {
@@ -218,27 +217,33 @@ impl TableStore {
             }
             sizes.push(grains);
         }
+        self.load_chunks_of(batch.sizes().map(|(id, _)| id))?;
         batch.set_places(&self.take_places(&sizes)?);
-        let written = self.write_runs(WriteKind::Page, batch.runs());
-        let mut state = self.state.lock();
-        for (id, location) in batch.locations() {
-            match &written {
-                Ok(()) => {
-                    let entry = Entry { location, fresh: purpose == Purpose::Flush, checked: true };
-                    state.supersede(id, Some(entry));
-                }
-                Err(_) => state.allocator.release(location.place.extent()),
-            }
+        let written =
+            self.write_runs(WriteKind::Page, batch.runs()).and_then(|()| self.enter(batch.locations(), purpose));
+        if let Err(error) = written {
+            let mut state = self.state.lock();
+            batch.locations().for_each(|(_, location)| state.allocator.release(location.place.extent()));
+            return Err(error);
         }
-        self.pass_on_counts(&state);
-        drop(state);
-        if written.is_ok() {
-            self.compression.note_to_be_split(batch.to_be_split());
-        }
-        if written.is_ok() && purpose == Purpose::Flush && self.persists.load(atomic::Ordering::Relaxed) {
+        self.compression.note_to_be_split(batch.to_be_split());
+        if purpose == Purpose::Flush && self.persists.load(atomic::Ordering::Relaxed) {
             self.write_chunks_of(batch.locations().map(|(id, _)| id));
         }
-        written
+        Ok(())
+    }
+
+    /// Enters images in the page table: all of them, or none after an error.
+    fn enter(&self, images: impl Iterator<Item = (PageId, Location)> + Clone, purpose: Purpose) -> Result<()> {
+        self.with_chunks(|state| {
+            images.clone().try_for_each(|(id, _)| state.table.check_present(id))?;
+            for (id, location) in images.clone() {
+                let entry = Entry { location, fresh: purpose == Purpose::Flush, checked: true };
+                state.supersede(id, Some(entry))?;
+            }
+            self.pass_on_counts(state);
+            Ok(())
+        })
     }
 
     /// Makes the counts visible to [`PageStore::superseded`].
@@ -282,20 +287,20 @@ impl PageStore for TableStore {
         &self.file
     }
 
+    /// True also if that cannot be known: reading the page says why.
     fn exists(&self, id: PageId) -> bool {
-        self.location(id).is_some()
+        self.location(id).map_or(true, |at| at.is_some())
     }
 
     fn read(&self, id: PageId, page: &mut [u8]) -> Result<Option<ChangedParts>> {
         self.read_newest(id, page).map(|found| found.then_some(ChangedParts::NONE))
     }
 
-    /// Images side by side are one request.
+    /// Images side by side are one request. Chunks of the page table that are not in memory are read.
     fn will_read(&self, pages: &[PageId]) {
-        let mut extents: Vec<Extent> = {
-            let state = self.state.lock();
-            pages.iter().filter_map(|id| Some(state.table.get(*id)?.location.place.extent())).collect()
-        };
+        // Reading a page reports what is wrong.
+        let extent = |id: &PageId| Some(self.location(*id).ok()??.place.extent());
+        let mut extents: Vec<Extent> = pages.iter().filter_map(extent).collect();
         extents.sort_unstable();
         for run in extents.chunk_by(|before, next| next.first <= before.end().saturating_add(CLOSE)) {
             if let [first, ..] = run
@@ -307,9 +312,12 @@ impl PageStore for TableStore {
     }
 
     fn has_length(&self, id: PageId, packed: usize) -> Option<bool> {
-        let Some(at) = self.location(id) else { return Some(false) };
-        // A place may also be shorter, for a compressed image, or longer, for a target.
-        (at.place.grains() == grains_of(IMAGE_HEADER + packed)).then_some(true)
+        match self.location(id) {
+            Ok(None) => Some(false),
+            // A place may also be shorter, for a compressed image, or longer, for a target.
+            Ok(Some(at)) => (at.place.grains() == grains_of(IMAGE_HEADER + packed)).then_some(true),
+            Err(_) => None,
+        }
     }
 
     fn compression(&self) -> Option<&PageCompression> {
@@ -333,10 +341,12 @@ impl PageStore for TableStore {
     }
 
     /// Its place is used again as soon as that is safe.
-    fn drop_page(&self, id: PageId) {
-        let mut state = self.state.lock();
-        state.supersede(id, None);
-        self.pass_on_counts(&state);
+    fn drop_page(&self, id: PageId) -> Result<()> {
+        self.with_chunks(|state| {
+            state.supersede(id, None)?;
+            self.pass_on_counts(state);
+            Ok(())
+        })
     }
 
     fn superseded(&self) -> (u64, u64) {
@@ -344,10 +354,22 @@ impl PageStore for TableStore {
         (bytes(&self.superseded), bytes(&self.live))
     }
 
-    fn pages_between(&self, from: PageId, to: PageId) -> Vec<PageId> {
+    fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
         let mut pages = Vec::new();
-        self.state.lock().table.each_between(from, to, |page, _| pages.push(page));
-        pages
+        self.each_page(from, to, |page, _| pages.push(page))?;
+        Ok(pages)
+    }
+
+    /// None if the database was closed: then no page waits to be dropped, and no chunk is read for it.
+    fn known_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
+        match self.closed.load(atomic::Ordering::Relaxed) {
+            true => Ok(Vec::new()),
+            false => self.pages_between(from, to),
+        }
+    }
+
+    fn use_closed_state(&self) {
+        self.closed.store(true, atomic::Ordering::Relaxed);
     }
 
     fn ids_end(&self) -> u32 {
@@ -374,19 +396,23 @@ impl PageStore for TableStore {
 
     fn install(&self, id: PageId, place: PlaceBytes, lsn: Lsn) -> Result<bool> {
         let Some(location) = self.location_of(place, lsn)? else { return Ok(false) };
-        let mut state = self.state.lock();
-        if state.table.get(id).is_some_and(|entry| entry.location == location) {
-            return Ok(true);
-        }
         let extent = location.place.extent();
-        let taken = state.reserved.remove(&extent.first) != Some(extent) && !state.allocator.claim(extent);
-        // In a rescue, the image that was found there may be this one.
-        if taken && !self.rescued {
-            let why = format!("the log puts page {id} at grain {}, where something else is", extent.first);
-            return Err(Error::CorruptMeta { what: "the page table", why });
+        let is_free = self.with_chunks(|state| {
+            if state.table.get(id)?.is_some_and(|entry| entry.location == location) {
+                return Ok(true);
+            }
+            let taken = state.reserved.remove(&extent.first) != Some(extent) && !state.allocator.claim(extent);
+            // In a rescue, the image that was found there may be this one.
+            if taken && !self.rescued {
+                return Ok(false);
+            }
+            state.supersede(id, Some(Entry { location, fresh: false, checked: false }))?;
+            Ok(true)
+        })?;
+        match is_free {
+            true => Ok(true),
+            false => Err(corrupt(format!("the log puts page {id} at grain {}, where something else is", extent.first))),
         }
-        state.supersede(id, Some(Entry { location, fresh: false, checked: false }));
-        Ok(true)
     }
 
     fn ensure_room(&self, pages: u64) -> Result<()> {
@@ -416,7 +442,7 @@ impl PageStore for TableStore {
     }
 
     fn place_bytes(&self, id: PageId) -> Option<u64> {
-        self.location(id).map(|at| at.place.len() as u64)
+        self.location(id).ok().flatten().map(|at| at.place.len() as u64)
     }
 
     fn dictionary_of(&self, id: PageId) -> Result<Option<DictionaryId>> {
@@ -424,7 +450,7 @@ impl PageStore for TableStore {
     }
 
     fn damage(&self) -> Option<Error> {
-        self.damage.clone().map(encoding::corrupt)
+        self.damage.clone().or_else(|| self.found_damage.lock().clone()).map(corrupt)
     }
 
     fn is_rescued(&self) -> bool {

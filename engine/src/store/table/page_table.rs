@@ -1,12 +1,14 @@
 //! The page table in memory: the place and the checksum of each page's image, and where chunks and groups of chunks are.
 //! This file must not allocate places or access the device.
 //!
-//! A page takes 12 bytes. Work for a checkpoint is proportional to the chunks that have changed: they are in a list.
+//! A chunk that is not in memory is [`Missing`]: the caller reads it, and asks again. A page of a chunk in memory takes 12
+//! bytes. A part of the chunks stays in memory: of the others, those leave it first that were not used for long. Work for a checkpoint is proportional to the chunks that have changed: they are in a list.
 
-use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, GROUP_CHUNKS, corrupt, decode_chunk};
+use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, GROUP_CHUNKS};
 use super::place::{Location, Place};
+use crate::base::PageId;
 use crate::base::bytes::{put_u32, put_u64};
-use crate::base::{PageId, Result};
+use std::cell::Cell;
 
 /// In memory only: the image was written since the last freeze, and no log record contains its place. So the place is free
 /// as soon as the image is superseded.
@@ -15,6 +17,13 @@ const FRESH: u64 = 1 << 63;
 const CHECKED: u64 = 1 << 62;
 /// All bits that are in memory only.
 const MARKS: u64 = FRESH | CHECKED;
+
+/// A chunk of so many stays in memory.
+const KEPT_PART: usize = 3;
+/// Chunks that stay in memory in any case: 16 MiB of them.
+const LEAST_KEPT: usize = (16 << 20) / CHUNK_BYTES;
+/// Chunks that are looked at, at the most, to find some that can leave the memory.
+const MOST_LOOKS: usize = 1024;
 
 /// The entry of a page that has an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,17 +35,37 @@ pub(crate) struct Entry {
     pub(crate) checked: bool,
 }
 
+/// A chunk in memory.
 struct Chunk {
     places: [u64; CHUNK_PAGES],
     crcs: [u32; CHUNK_PAGES],
-    /// Its location in the last durable checkpoint.
-    home: Option<Location>,
     /// The chunk is in the list of changed chunks.
     changed: bool,
-    /// One more at each change of an entry.
+    /// A checkpoint has captured it that is not durable yet.
+    pending: bool,
+    /// It was used since it was last looked at to leave the memory.
+    used: Cell<bool>,
+    /// Another one at each change of an entry. No two contents of the chunk have the same, even if it was read anew between
+    /// them.
     version: u64,
     /// Where it was written, as it is now, ahead of the next checkpoint.
     ahead: Option<Location>,
+}
+
+/// What is known of a chunk.
+#[derive(Default)]
+struct Slot {
+    /// Its location in the last durable checkpoint.
+    home: Option<Location>,
+    /// The chunk, if it is in memory. Without it, the chunk is as it was in the last durable checkpoint.
+    chunk: Option<Box<Chunk>>,
+}
+
+/// A chunk that must be read first: it is not in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Missing {
+    pub(crate) index: usize,
+    pub(crate) home: Location,
 }
 
 /// A chunk as a checkpoint will write it.
@@ -48,15 +77,38 @@ pub(crate) struct Captured {
 }
 
 /// The page table in memory.
-#[derive(Default)]
 pub(crate) struct PageTable {
-    chunks: Vec<Option<Box<Chunk>>>,
+    chunks: Vec<Slot>,
     /// Where groups of chunks are in the last durable checkpoint.
     groups: Vec<Option<Location>>,
     /// The chunks that have changed since the last capture.
     changed: Vec<usize>,
+    /// The greatest version of a chunk so far.
+    version: u64,
+    /// How many chunks are in memory.
+    kept: usize,
+    /// At least so many stay there.
+    least_kept: usize,
+    /// The chunk that was looked at last to leave the memory.
+    hand: usize,
     pages: u64,
     live: u64,
+}
+
+impl Default for PageTable {
+    fn default() -> PageTable {
+        PageTable {
+            chunks: Vec::new(),
+            groups: Vec::new(),
+            changed: Vec::new(),
+            version: 0,
+            kept: 0,
+            least_kept: LEAST_KEPT,
+            hand: 0,
+            pages: 0,
+            live: 0,
+        }
+    }
 }
 
 fn split(id: PageId) -> (usize, usize) {
@@ -79,68 +131,73 @@ impl PageTable {
         self.chunks.len()
     }
 
+    /// The chunk at `index`, if it is in memory; `None` if none of its pages has an image.
+    fn chunk(&self, index: usize) -> Result<Option<&Chunk>, Missing> {
+        match self.chunks.get(index) {
+            Some(Slot { chunk: Some(chunk), .. }) => {
+                chunk.used.set(true);
+                Ok(Some(chunk))
+            }
+            Some(&Slot { home: Some(home), chunk: None }) => Err(Missing { index, home }),
+            _ => Ok(None),
+        }
+    }
+
+    /// What is known of the chunk at `index`.
+    fn slot(&mut self, index: usize) -> Option<&mut Slot> {
+        if self.chunks.len() <= index {
+            self.chunks.resize_with(index + 1, Slot::default);
+        }
+        self.chunks.get_mut(index)
+    }
+
+    /// The chunk at `index`, if it is in memory.
+    fn in_memory(&mut self, index: usize) -> Option<&mut Chunk> {
+        self.chunks.get_mut(index)?.chunk.as_deref_mut()
+    }
+
+    /// An error if the chunk of a page is not in memory.
+    pub(crate) fn check_present(&self, id: PageId) -> Result<(), Missing> {
+        self.chunk(split(id).0).map(|_| ())
+    }
+
     /// The entry of a page; `None` without an image.
-    pub(crate) fn get(&self, id: PageId) -> Option<Entry> {
+    pub(crate) fn get(&self, id: PageId) -> Result<Option<Entry>, Missing> {
         let (index, slot) = split(id);
-        let chunk = self.chunks.get(index)?.as_deref()?;
-        entry(*chunk.places.get(slot)?, *chunk.crcs.get(slot)?)
+        Ok(self.chunk(index)?.and_then(|chunk| chunk.entry(slot)))
     }
 
     /// Sets or empties the entry of a page and returns the one before.
-    pub(crate) fn set(&mut self, id: PageId, new: Option<Entry>) -> Option<Entry> {
-        let old = self.get(id);
+    pub(crate) fn set(&mut self, id: PageId, new: Option<Entry>) -> Result<Option<Entry>, Missing> {
+        let old = self.get(id)?;
         if old != new {
-            let (index, _) = split(id);
-            let chunk = self.chunk(index)?;
-            chunk.version += 1;
-            self.mark_changed(index);
-            self.put(id, old, new);
+            let (index, slot) = split(id);
+            self.version += 1;
+            let version = self.version;
+            self.kept += usize::from(self.in_memory(index).is_none());
+            if let Some(of) = self.slot(index) {
+                let chunk = of.chunk.get_or_insert_with(|| Box::new(Chunk::new(version)));
+                chunk.version = version;
+                chunk.put(slot, new);
+            }
+            let grains = |entry: Option<Entry>| entry.map_or(0, |entry| entry.location.place.grains());
+            self.live = self.live + grains(new) - grains(old);
+            self.pages = self.pages + u64::from(new.is_some()) - u64::from(old.is_some());
+            self.mark_changed(index)?;
         }
-        old
-    }
-
-    /// Replaces the entry `old` of a page. Its chunk does not count as changed.
-    fn put(&mut self, id: PageId, old: Option<Entry>, new: Option<Entry>) -> Option<()> {
-        let (index, slot) = split(id);
-        let chunk = self.chunk(index)?;
-        *chunk.places.get_mut(slot)? = new.map_or(0, |entry| {
-            let mark = |is_set, mark| if is_set { mark } else { 0 };
-            entry.location.place.bits() | mark(entry.fresh, FRESH) | mark(entry.checked, CHECKED)
-        });
-        *chunk.crcs.get_mut(slot)? = new.map_or(0, |entry| entry.location.crc);
-        let grains = |entry: Option<Entry>| entry.map_or(0, |entry| entry.location.place.grains());
-        self.live = self.live + grains(new) - grains(old);
-        self.pages = self.pages + u64::from(new.is_some()) - u64::from(old.is_some());
-        Some(())
+        Ok(old)
     }
 
     /// Notes that the page in the image at `location` is sound, if the page still has this image.
     pub(crate) fn note_checked(&mut self, id: PageId, location: Location) {
         let (index, slot) = split(id);
-        if self.get(id).is_some_and(|entry| entry.location == location)
-            && let Some(Some(chunk)) = self.chunks.get_mut(index)
+        if let Ok(Some(Entry { location: now, .. })) = self.get(id)
+            && now == location
+            && let Some(chunk) = self.in_memory(index)
             && let Some(place) = chunk.places.get_mut(slot)
         {
             *place |= CHECKED;
         }
-    }
-
-    /// The chunk at `index`, made if need be.
-    fn chunk(&mut self, index: usize) -> Option<&mut Chunk> {
-        if self.chunks.len() <= index {
-            self.chunks.resize_with(index + 1, || None);
-        }
-        let chunk = self.chunks.get_mut(index)?.get_or_insert_with(|| {
-            Box::new(Chunk {
-                places: [0; CHUNK_PAGES],
-                crcs: [0; CHUNK_PAGES],
-                home: None,
-                changed: false,
-                version: 0,
-                ahead: None,
-            })
-        });
-        Some(chunk)
     }
 
     /// Copies the chunks that have changed since the last capture. Their entries are not fresh afterwards.
@@ -149,33 +206,36 @@ impl PageTable {
         changed.sort_unstable();
         let mut captured = Vec::with_capacity(changed.len());
         for index in changed {
-            if let Some(Some(chunk)) = self.chunks.get_mut(index) {
+            if let Some(chunk) = self.in_memory(index) {
                 chunk.changed = false;
-                captured.push(Captured { index, version: chunk.version, bytes: capture_chunk(chunk) });
+                chunk.pending = true;
+                captured.push(Captured { index, version: chunk.version, bytes: chunk.capture() });
             }
         }
         captured
     }
 
     /// Makes the next capture take a chunk, as after a checkpoint that failed, or to have it moved.
-    pub(crate) fn mark_changed(&mut self, index: usize) {
-        if let Some(Some(chunk)) = self.chunks.get_mut(index)
+    pub(crate) fn mark_changed(&mut self, index: usize) -> Result<(), Missing> {
+        self.chunk(index)?;
+        if let Some(chunk) = self.in_memory(index)
             && !std::mem::replace(&mut chunk.changed, true)
         {
             self.changed.push(index);
         }
+        Ok(())
     }
 
-    /// The bytes of a chunk and its version; `None` where none of its pages has an image.
+    /// The bytes of a chunk in memory and its version; `None` where none of its pages has an image.
     pub(crate) fn encode(&self, index: usize) -> Option<(Box<[u8]>, u64)> {
-        let chunk = self.chunks.get(index)?.as_deref()?;
-        Some((encode_chunk(chunk)?, chunk.version))
+        let chunk = self.chunk(index).ok()??;
+        Some((chunk.encode()?, chunk.version))
     }
 
     /// Notes where a chunk was written ahead of the next checkpoint; false if it has changed since or has such a place.
     pub(crate) fn set_ahead(&mut self, index: usize, version: u64, location: Location) -> bool {
-        match self.chunks.get_mut(index) {
-            Some(Some(chunk)) if chunk.version == version && chunk.ahead.is_none() => {
+        match self.in_memory(index) {
+            Some(chunk) if chunk.version == version && chunk.ahead.is_none() => {
                 chunk.ahead = Some(location);
                 true
             }
@@ -185,29 +245,36 @@ impl PageTable {
 
     /// Where a chunk of this version was written ahead of the next checkpoint. The chunk forgets it.
     pub(crate) fn take_ahead(&mut self, index: usize, version: u64) -> Option<Location> {
-        let chunk = self.chunks.get_mut(index)?.as_deref_mut().filter(|chunk| chunk.version == version)?;
-        chunk.ahead.take()
+        self.in_memory(index).filter(|chunk| chunk.version == version)?.ahead.take()
     }
 
     /// Where a chunk was written ahead of the next checkpoint.
     #[cfg(test)]
     pub(crate) fn ahead(&self, index: usize) -> Option<Location> {
-        self.chunks.get(index)?.as_deref()?.ahead
+        self.chunks.get(index)?.chunk.as_deref()?.ahead
     }
 
     /// The same of the chunk that a page is in, whatever its version.
     pub(crate) fn take_ahead_of(&mut self, id: PageId) -> Option<Location> {
-        self.chunks.get_mut(split(id).0)?.as_deref_mut()?.ahead.take()
+        self.in_memory(split(id).0)?.ahead.take()
     }
 
     /// The location of a chunk in the last durable checkpoint.
     pub(crate) fn home(&self, index: usize) -> Option<Location> {
-        self.chunks.get(index)?.as_deref()?.home
+        self.chunks.get(index)?.home
+    }
+
+    /// A checkpoint that has captured a chunk is durable. Sets the location of the chunk and returns the one before.
+    pub(crate) fn set_durable(&mut self, index: usize, home: Option<Location>) -> Option<Location> {
+        if let Some(chunk) = self.in_memory(index) {
+            chunk.pending = false;
+        }
+        self.set_home(index, home)
     }
 
     /// Sets the location of a chunk and returns the one before.
     pub(crate) fn set_home(&mut self, index: usize, home: Option<Location>) -> Option<Location> {
-        std::mem::replace(&mut self.chunk(index)?.home, home)
+        std::mem::replace(&mut self.slot(index)?.home, home)
     }
 
     /// The locations of the chunks of a group in the last durable checkpoint.
@@ -228,66 +295,115 @@ impl PageTable {
         self.groups.get_mut(group).and_then(|slot| std::mem::replace(slot, home))
     }
 
-    /// Loads a chunk that was read from the device. `load` is called with each page that has an image.
-    pub(crate) fn load_chunk(
-        &mut self,
-        index: usize,
-        home: Location,
-        bytes: &[u8],
-        mut load: impl FnMut(PageId, Location) -> Result<()>,
-    ) -> Result<()> {
-        let first = index * CHUNK_PAGES;
-        for (slot, location) in decode_chunk(bytes)?.into_iter().enumerate() {
-            let Some(location) = location else { continue };
-            let id = PageId(u32::try_from(first + slot).map_err(|_| corrupt("it has too many chunks".into()))?);
-            load(id, location)?;
-            self.put(id, None, Some(Entry { location, fresh: false, checked: false }));
-        }
-        if let Some(chunk) = self.chunk(index) {
-            chunk.home = Some(home);
-        }
-        Ok(())
+    /// Notes that a chunk with so many pages, and so many grains of images, is in the last durable checkpoint.
+    pub(crate) fn add_home(&mut self, index: usize, home: Location, (pages, live): (u64, u64)) {
+        self.set_home(index, Some(home));
+        (self.pages, self.live) = (self.pages + pages, self.live + live);
     }
 
-    /// Calls `visit` with every page that has an image.
-    pub(crate) fn each(&self, visit: impl FnMut(PageId, Place)) {
-        self.each_between(PageId(0), PageId(u32::MAX), visit);
+    /// True if this chunk is still to be read.
+    pub(crate) fn misses(&self, missing: Missing) -> bool {
+        self.chunk(missing.index).is_err_and(|now| now == missing)
     }
 
-    /// The same of the pages from `from` to before `to`.
-    pub(crate) fn each_between(&self, from: PageId, to: PageId, mut visit: impl FnMut(PageId, Place)) {
-        let (first, last) = (split(from).0, split(to).0);
-        for (index, chunk) in self.chunks.iter().enumerate().take(last + 1).skip(first) {
-            let Some(chunk) = chunk.as_deref() else { continue };
-            for (slot, (&place, &crc)) in chunk.places.iter().zip(&chunk.crcs).enumerate() {
-                if let (Some(entry), Ok(id)) = (entry(place, crc), u32::try_from(index * CHUNK_PAGES + slot))
-                    && (from.0..to.0).contains(&id)
-                {
-                    visit(PageId(id), entry.location.place);
-                }
+    /// Brings a chunk into memory that was read. It has been counted before.
+    pub(crate) fn load(&mut self, missing: Missing, locations: impl Iterator<Item = (usize, Location)>) {
+        if !self.misses(missing) {
+            return;
+        }
+        self.version += 1;
+        let mut chunk = Box::new(Chunk::new(self.version));
+        for (slot, location) in locations {
+            chunk.put(slot, Some(Entry { location, fresh: false, checked: false }));
+        }
+        if let Some(slot) = self.slot(missing.index) {
+            slot.chunk = Some(chunk);
+            self.kept += 1;
+        }
+        self.make_room(missing.index);
+    }
+
+    /// From now on at least so many chunks stay in memory.
+    pub(crate) fn keep(&mut self, least: usize) {
+        self.least_kept = least;
+        self.make_room(usize::MAX);
+    }
+
+    /// Lets chunks leave the memory that are as they were in the last durable checkpoint. The chunk at `index` stays, and those
+    /// that were used since the call before: what needs several chunks together gets them.
+    fn make_room(&mut self, index: usize) {
+        let most = self.least_kept.max(self.chunks.len() / KEPT_PART);
+        let mut looks = 0..MOST_LOOKS.min(self.chunks.len());
+        while self.kept > most && looks.next().is_some() {
+            self.hand = if self.hand + 1 < self.chunks.len() { self.hand + 1 } else { 0 };
+            let Some(slot) = self.chunks.get_mut(self.hand).filter(|_| self.hand != index) else { continue };
+            let can_leave = |chunk: &Chunk| {
+                let is_durable = !chunk.changed && !chunk.pending && chunk.ahead.is_none();
+                is_durable && !chunk.used.replace(false)
+            };
+            if slot.chunk.as_deref().is_some_and(can_leave) {
+                slot.chunk = None;
+                self.kept -= 1;
             }
         }
     }
-}
 
-fn entry(place: u64, crc: u32) -> Option<Entry> {
-    let location = Location { place: Place::from_bits(place & !MARKS)?, crc };
-    Some(Entry { location, fresh: place & FRESH != 0, checked: place & CHECKED != 0 })
-}
-
-fn capture_chunk(chunk: &mut Chunk) -> Option<Box<[u8]>> {
-    chunk.places.iter_mut().for_each(|place| *place &= !FRESH);
-    encode_chunk(chunk)
-}
-
-fn encode_chunk(chunk: &Chunk) -> Option<Box<[u8]>> {
-    let mut bytes = vec![0; CHUNK_BYTES];
-    let mut any = false;
-    let fields = bytes.chunks_exact_mut(Location::BYTES);
-    for ((place, crc), field) in chunk.places.iter().zip(&chunk.crcs).zip(fields) {
-        any |= *place != 0;
-        put_u64(field, 0, *place & !MARKS);
-        put_u32(field, 8, *crc);
+    /// The pages of a chunk that have an image, and the places of these.
+    pub(crate) fn pages_of(&self, index: usize) -> Result<Vec<(PageId, Place)>, Missing> {
+        let Some(chunk) = self.chunk(index)? else { return Ok(Vec::new()) };
+        let pages = (0..CHUNK_PAGES).filter_map(|slot| {
+            let id = u32::try_from(index * CHUNK_PAGES + slot).ok()?;
+            Some((PageId(id), chunk.entry(slot)?.location.place))
+        });
+        Ok(pages.collect())
     }
-    any.then(|| bytes.into_boxed_slice())
+}
+
+impl Chunk {
+    fn new(version: u64) -> Chunk {
+        Chunk {
+            places: [0; CHUNK_PAGES],
+            crcs: [0; CHUNK_PAGES],
+            changed: false,
+            pending: false,
+            used: Cell::new(true),
+            version,
+            ahead: None,
+        }
+    }
+
+    fn entry(&self, slot: usize) -> Option<Entry> {
+        let (place, crc) = (*self.places.get(slot)?, *self.crcs.get(slot)?);
+        let location = Location { place: Place::from_bits(place & !MARKS)?, crc };
+        Some(Entry { location, fresh: place & FRESH != 0, checked: place & CHECKED != 0 })
+    }
+
+    fn put(&mut self, slot: usize, new: Option<Entry>) {
+        if let Some((place, crc)) = self.places.get_mut(slot).zip(self.crcs.get_mut(slot)) {
+            *place = new.map_or(0, |entry| {
+                let mark = |is_set, mark| if is_set { mark } else { 0 };
+                entry.location.place.bits() | mark(entry.fresh, FRESH) | mark(entry.checked, CHECKED)
+            });
+            *crc = new.map_or(0, |entry| entry.location.crc);
+        }
+    }
+
+    /// Its bytes. Its entries are not fresh afterwards.
+    fn capture(&mut self) -> Option<Box<[u8]>> {
+        self.places.iter_mut().for_each(|place| *place &= !FRESH);
+        self.encode()
+    }
+
+    /// Its bytes; `None` if none of its pages has an image.
+    fn encode(&self) -> Option<Box<[u8]>> {
+        let mut bytes = vec![0; CHUNK_BYTES];
+        let mut any = false;
+        let fields = bytes.chunks_exact_mut(Location::BYTES);
+        for ((place, crc), field) in self.places.iter().zip(&self.crcs).zip(fields) {
+            any |= *place != 0;
+            put_u64(field, 0, *place & !MARKS);
+            put_u32(field, 8, *crc);
+        }
+        any.then(|| bytes.into_boxed_slice())
+    }
 }

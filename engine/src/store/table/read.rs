@@ -24,7 +24,7 @@ pub(super) struct ReadBuffer {
 impl TableStore {
     /// Reads the newest image of a page into `page`. False if the page has no image.
     pub(super) fn read_newest(&self, id: PageId, page: &mut [u8]) -> Result<bool> {
-        let mut entry = self.entry(id);
+        let mut entry = self.entry(id)?;
         while let Some(Entry { location: at, checked, .. }) = entry {
             match self.read_from(id, at, checked, page) {
                 Ok(()) if checked => return Ok(true),
@@ -34,7 +34,7 @@ impl TableStore {
                 }
                 Err(error) => {
                     // The page may have moved meanwhile and its old place been used again: only then is there another try.
-                    entry = self.entry(id);
+                    entry = self.entry(id)?;
                     if entry.is_some_and(|now| now.location == at) {
                         return Err(error);
                     }
@@ -106,7 +106,7 @@ impl TableStore {
 
     /// The dictionary that the newest image of a page names.
     pub(super) fn dictionary_of(&self, id: PageId) -> Result<Option<DictionaryId>> {
-        while let Some(at) = self.location(id) {
+        while let Some(at) = self.location(id)? {
             let named = self.with_buffer(|ReadBuffer { image, .. }| {
                 image.resize(at.place.len(), 0);
                 self.file.disk().read_at(at.place.offset(), image)?;
@@ -114,7 +114,7 @@ impl TableStore {
                 Ok(dictionary_of(encoding, bytes))
             });
             // See `read_newest`.
-            if named.is_ok() || self.location(id) == Some(at) {
+            if named.is_ok() || self.location(id)? == Some(at) {
                 return named;
             }
         }

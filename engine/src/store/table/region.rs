@@ -80,6 +80,11 @@ impl Region {
         longest_places
     }
 
+    /// True if all of `grains` positions from `at` are used.
+    pub(crate) fn is_used(&self, at: u32, grains: u32) -> bool {
+        self.next(at, false) >= at.saturating_add(grains)
+    }
+
     /// The length of the free run that `at` lies in.
     pub(crate) fn run_around(&self, at: u32) -> u32 {
         self.next(at, true).saturating_sub(self.after_last_used(at))

@@ -3,7 +3,7 @@
 use super::encoding::{CHUNK_BYTES, GROUP_CHUNKS};
 use super::page_table::Entry;
 use super::place::{GRAIN, Location, Place, grains_of};
-use super::{ReadBuffer, TableStore};
+use super::{ReadBuffer, State, TableStore};
 use crate::base::{PageId, Result};
 use crate::io::WriteKind;
 use std::cmp::Reverse;
@@ -12,19 +12,18 @@ use std::collections::BinaryHeap;
 impl TableStore {
     /// Up to `most` pages with the highest places, the highest first. Pages inside the length that the file would have without
     /// free runs are left out.
-    fn tail_pages(&self, most: usize) -> Vec<PageId> {
-        let state = self.state.lock();
-        let dense = state.allocator.used();
+    fn tail_pages(&self, most: usize) -> Result<Vec<PageId>> {
+        let dense = self.state.lock().allocator.used();
         let mut highest = BinaryHeap::new();
-        state.table.each(|id, place| {
+        self.each_page(PageId(0), PageId(u32::MAX), |id, place| {
             if place.first() >= dense {
                 highest.push(Reverse((place.first(), id)));
                 if highest.len() > most {
                     highest.pop();
                 }
             }
-        });
-        highest.into_sorted_vec().into_iter().map(|Reverse((_, id))| id).collect()
+        })?;
+        Ok(highest.into_sorted_vec().into_iter().map(|Reverse((_, id))| id).collect())
     }
 
     /// Moves the highest images to lower places. Makes the next checkpoint write the chunks of the page table again that are
@@ -33,50 +32,56 @@ impl TableStore {
     pub(super) fn relocate(&self, most: usize) -> Result<usize> {
         let mut buffer = ReadBuffer::default();
         let mut moved = 0;
-        for id in self.tail_pages(most) {
-            if let Some(at) = self.location(id) {
+        for id in self.tail_pages(most)? {
+            if let Some(at) = self.location(id)? {
                 // An image that is damaged stays: moving it would only hide what is wrong with it.
                 if self.read_image(id, at, &mut buffer).is_ok() {
                     moved += usize::from(self.move_image(id, at, &buffer.image)?);
                 }
             }
         }
-        self.move_chunks();
+        self.move_chunks()?;
         Ok(moved)
     }
 
     fn move_image(&self, id: PageId, at: Location, image: &[u8]) -> Result<bool> {
         let lower = self.state.lock().allocator.allocate_below(at.place.grains(), at.place.first());
         let Some(place) = lower.and_then(|extent| Place::new(extent.first, extent.grains)) else { return Ok(false) };
+        let location = Location { place, crc: at.crc };
+        let enter = |state: &mut State| {
+            let unmoved = state.table.get(id)?.is_some_and(|entry| entry.location == at);
+            if unmoved {
+                state.supersede(id, Some(Entry { location, fresh: true, checked: false }))?;
+            }
+            Ok(unmoved)
+        };
         let written = self.write_runs(WriteKind::Page, std::iter::once((place.first(), image)));
-        let mut state = self.state.lock();
-        let unmoved = state.table.get(id).is_some_and(|entry| entry.location == at);
-        if written.is_ok() && unmoved {
-            let location = Location { place, crc: at.crc };
-            state.supersede(id, Some(Entry { location, fresh: true, checked: false }));
-        } else {
-            state.allocator.release(place.extent());
+        let moved = written.and_then(|()| self.with_chunks(enter));
+        if !matches!(moved, Ok(true)) {
+            self.state.lock().allocator.release(place.extent());
         }
-        written.map(|()| unmoved)
+        moved
     }
 
     /// A group moves with its chunks, of which one is enough.
-    fn move_chunks(&self) {
-        let mut guard = self.state.lock();
-        let state = &mut *guard;
+    fn move_chunks(&self) -> Result<()> {
+        for index in self.chunks_to_move() {
+            self.with_chunks(|state| state.table.mark_changed(index))?;
+        }
+        Ok(())
+    }
+
+    fn chunks_to_move(&self) -> Vec<usize> {
+        let state = self.state.lock();
         let dense = state.allocator.used() + grains_of(CHUNK_BYTES);
         let is_behind = |home: Option<Location>| home.is_some_and(|home| home.place.first() >= dense);
-        for index in 0..state.table.chunks() {
-            if is_behind(state.table.home(index)) {
-                state.table.mark_changed(index);
-            }
-        }
-        for group in 0..state.table.groups().len() {
-            let first = state.table.homes_of(group).iter().position(Option::is_some);
-            if let Some(first) = first.filter(|_| is_behind(state.table.groups().get(group).copied().flatten())) {
-                state.table.mark_changed(group * GROUP_CHUNKS + first);
-            }
-        }
+        let chunks = (0..state.table.chunks()).filter(|index| is_behind(state.table.home(*index)));
+        let groups = (0..).zip(state.table.groups()).filter(|(_, group)| is_behind(**group));
+        let of_groups = groups.filter_map(|(group, _)| {
+            let first = state.table.homes_of(group).iter().position(Option::is_some)?;
+            Some(group * GROUP_CHUNKS + first)
+        });
+        chunks.chain(of_groups).collect()
     }
 
     /// Truncates the file after its last used grain, but leaves room for this number of images. Places that wait for a

@@ -96,6 +96,8 @@ fn load_what_is_left(
     places: &mut Vec<DictionaryPlace>,
     damage: &mut Vec<Damage>,
 ) -> Option<Vec<Range<usize>>> {
+    // The chunks were read already, and what is wrong with one of them was left out.
+    state.table.keep(usize::MAX);
     match load_table(file, state, Reading::WhatIsLeft) {
         Ok(Loaded { damaged: missing, dictionaries, .. }) => {
             *places = dictionaries;
@@ -172,8 +174,9 @@ fn adopt(
     for (page, (lsn, location)) in found {
         let chunk = page.0 as usize / CHUNK_PAGES;
         let wanted = missing.is_none_or(|missing| missing.iter().any(|chunks| chunks.contains(&chunk)));
-        if wanted && state.allocator.claim(location.place.extent()) {
-            state.table.set(page, Some(Entry { location, fresh: false, checked: false }));
+        let entry = Some(Entry { location, fresh: false, checked: false });
+        // The other chunks are in memory.
+        if wanted && state.allocator.claim(location.place.extent()) && state.table.set(page, entry).is_ok() {
             adopted.push((page, lsn));
         }
     }

@@ -198,7 +198,7 @@ impl<S: Subject> ModelRun<S> {
             }
             Step::Drop(ids) => {
                 for id in ids {
-                    self.store.drop_page(PageId(*id));
+                    self.store.drop_page(PageId(*id)).unwrap();
                     self.pages.remove(id);
                     self.changed.remove(id);
                     if !self.store.reuses_ids_at_once() {

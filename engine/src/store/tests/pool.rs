@@ -345,7 +345,7 @@ fn a_forgotten_page_is_gone_and_its_frame_is_used_again(kind: StoreKind) {
     for id in 0..4 {
         put(bench.pool.latch(PageId(id)).unwrap(), 5, 9);
         bench.pool.forget(PageId(id));
-        bench.store.drop_page(PageId(id));
+        bench.store.drop_page(PageId(id)).unwrap();
     }
     bench.pool.forget(PageId(8));
     assert_eq!(bench.pool.stats().resident, 0);

@@ -185,7 +185,7 @@ fn a_freed_page_never_comes_back_from_a_flush_that_was_under_way(kind: StoreKind
                 std::thread::yield_now();
             }
             bench.pool.forget(PageId(id));
-            bench.store.drop_page(PageId(id));
+            bench.store.drop_page(PageId(id)).unwrap();
             assert!(!bench.store.exists(PageId(id)));
         }
         stop.store(true, Ordering::SeqCst);

@@ -147,16 +147,17 @@ impl PageStore for SlotStore {
         pages.iter().map(write).collect()
     }
 
-    fn drop_page(&self, id: PageId) {
+    fn drop_page(&self, id: PageId) -> Result<()> {
         let mut state = self.state.lock();
         state.bases.remove(&id);
         if state.pages.remove(&id).is_some() {
             state.dropped.insert(id);
         }
+        Ok(())
     }
 
-    fn pages_between(&self, from: PageId, to: PageId) -> Vec<PageId> {
-        self.state.lock().pages.range(from..to).map(|(id, _)| *id).collect()
+    fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
+        Ok(self.state.lock().pages.range(from..to).map(|(id, _)| *id).collect())
     }
 
     fn ids_end(&self) -> u32 {

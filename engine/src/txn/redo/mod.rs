@@ -241,7 +241,7 @@ impl<'a> Redo<'a> {
                     return Err(Error::CorruptLog { lsn, what: format!("an operation that does not fit map {id}") });
                 }
                 match op {
-                    PageOp::ClearBits { .. } => self.freed(id, from, count, lsn),
+                    PageOp::ClearBits { .. } => self.freed(id, from, count, lsn)?,
                     _ => self.note_page(PageId(id.0.saturating_add(from).saturating_add(count - 1)), lsn)?,
                 }
             }
@@ -314,18 +314,17 @@ impl<'a> Redo<'a> {
         if !self.store.is_rescued() {
             return Err(Error::CorruptLog { lsn, what: format!("an operation that does not fit page {id}") });
         }
-        self.set_aside(id);
-        Ok(())
+        self.set_aside(id)
     }
 
     /// Discards a page whose state does not fit the log. In a rescue the page that was found may be older than the
     /// state that the log continues from. The changes so far may then have affected the wrong entries. The page is
     /// discarded rather than kept with wrong entries, and redo continues with the rest of the log.
-    fn set_aside(&mut self, id: PageId) {
+    fn set_aside(&mut self, id: PageId) -> Result<()> {
         tracing::warn!(page = %id, "page is older than the state that the log continues from; it is dropped");
         self.broken.insert(id);
         self.pool.forget(id);
-        self.store.drop_page(id);
+        self.store.drop_page(id)
     }
 
     /// Returns true if the error affects only one page. An I/O error may be temporary, so it counts only in a rescue,
@@ -348,15 +347,16 @@ impl<'a> Redo<'a> {
 
     /// Drops pages that the log frees, unless their present content is newer. The page table of the checkpoint does not
     /// have them if they were freed before it, but redo may have created them again, and the pool may have evicted them.
-    fn freed(&self, map: PageId, from: u32, count: u32, lsn: Lsn) {
+    fn freed(&self, map: PageId, from: u32, count: u32, lsn: Lsn) -> Result<()> {
         for id in (from..from.saturating_add(count)).map(|bit| PageId(map.0.saturating_add(bit))) {
             let is_known = || self.pool.is_resident(id) || self.found.pages.contains(id) && self.store.may_exist(id);
             let stale = || is_known() && self.pool.read(id).is_ok_and(|page| Page::new(&page).lsn() < lsn);
             if lsn >= self.table_lsn || stale() {
                 self.pool.forget(id);
-                self.store.drop_page(id);
+                self.store.drop_page(id)?;
             }
         }
+        Ok(())
     }
 }
 

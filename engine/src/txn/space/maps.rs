@@ -52,15 +52,20 @@ impl Engine {
         self.ids.lock().high()
     }
 
-    /// Drops the content of freed pages. Their ids can be taken again when the store permits it.
+    /// Drops the content of freed pages. Their ids can be taken again when the store permits it, except for those that the store
+    /// cannot drop.
     pub(crate) fn release_pages(&self, pages: &[PageId]) {
         if !pages.is_empty() {
             self.released.fetch_add(1, Ordering::AcqRel);
         }
+        let mut kept = BTreeSet::new();
         for &id in pages {
             self.pool.forget(id);
             if let Some(store) = &self.store {
-                store.drop_page(id);
+                if let Err(cause) = store.drop_page(id) {
+                    tracing::warn!(%cause, page = %id, "a freed page keeps its place until the next opening");
+                    kept.insert(id);
+                }
                 // A reader that followed an old link may have read the page again before the store dropped it. Remove
                 // this copy from the pool: the next page with this id may be written to the store past the pool.
                 self.pool.forget(id);
@@ -68,7 +73,7 @@ impl Engine {
         }
         if self.store.as_ref().is_none_or(|store| store.reuses_ids_at_once()) {
             let mut ids = self.ids.lock();
-            pages.iter().for_each(|id| ids.give_back(*id));
+            pages.iter().filter(|id| !kept.contains(id)).for_each(|id| ids.give_back(*id));
         } else if let Some(log) = self.log.get() {
             self.withhold(log.appended(), pages.iter().copied());
         }
@@ -113,11 +118,11 @@ impl Engine {
             };
             let [from, to] = [map, end].map(|border| residents.partition_point(|id| *id < border));
             let of_map = residents.get(from..to).unwrap_or_default().iter().copied();
-            let stored = self.store.iter().flat_map(|store| store.known_between(map, end));
-            for id in stored.chain(of_map).filter(|id| is_free(*id)) {
+            let stored = self.store.as_ref().map(|store| store.known_between(map, end)).transpose()?;
+            for id in stored.into_iter().flatten().chain(of_map).filter(|id| is_free(*id)) {
                 self.pool.forget(id);
                 if let Some(store) = &self.store {
-                    store.drop_page(id);
+                    store.drop_page(id)?;
                 }
             }
             let all = known.is_none() && reserved.range(map..end).next().is_none();

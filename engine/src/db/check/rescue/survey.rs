@@ -28,7 +28,7 @@ pub(super) struct TablePages {
 /// The pages of all trees, by table. Free pages are left out, except if the allocation maps may be `outdated`.
 pub(super) fn survey(engine: &Engine, store: &dyn PageStore, outdated: bool) -> Result<BTreeMap<TableId, TablePages>> {
     let mut tables: BTreeMap<TableId, TablePages> = BTreeMap::new();
-    for id in store.pages_between(PageId::NONE, PageId(u32::MAX)) {
+    for id in store.pages_between(PageId::NONE, PageId(u32::MAX))? {
         if !outdated && !may_be_taken(engine, id)? {
             continue;
         }

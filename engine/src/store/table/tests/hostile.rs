@@ -94,15 +94,15 @@ fn an_image_in_another_place_and_an_older_image_are_found() {
     };
     store.write(PageId(1), &sample(1, 1, 3)).unwrap();
     store.write(PageId(2), &sample(2, 2, 3)).unwrap();
-    let first = store.location(PageId(1)).unwrap();
-    let second = store.location(PageId(2)).unwrap();
+    let first = store.location(PageId(1)).unwrap().unwrap();
+    let second = store.location(PageId(2)).unwrap().unwrap();
     let older = image(first);
     disk.write_at(second.place.offset(), &older).unwrap();
     let found = store.read(PageId(2), &mut page);
     assert!(matches!(&found, Err(Error::Corrupt { page: PageId(2), what }) if what.contains("page 1")), "{found:?}");
     // A write that never reached the device leaves an older image of the same page where the new one should be.
     store.write(PageId(1), &sample(1, 9, 3)).unwrap();
-    let at = store.location(PageId(1)).unwrap();
+    let at = store.location(PageId(1)).unwrap().unwrap();
     disk.write_at(at.place.offset(), &older).unwrap();
     let found = store.read(PageId(1), &mut page);
     assert!(matches!(&found, Err(Error::Corrupt { what, .. }) if what.contains("lost")), "{found:?}");
@@ -116,9 +116,9 @@ fn two_pages_at_one_place_are_refused() {
     store.write(PageId(2), &sample(2, 1, 4)).unwrap();
     {
         let mut state = store.state.lock();
-        let mut entry = state.table.get(PageId(1)).unwrap();
+        let mut entry = state.table.get(PageId(1)).unwrap().unwrap();
         entry.fresh = false;
-        state.table.set(PageId(2), Some(entry));
+        state.table.set(PageId(2), Some(entry)).unwrap();
     }
     store.finish(store.freeze(), meta()).unwrap();
     let found = open(&disk).map(|_| ());
@@ -130,7 +130,8 @@ fn a_place_far_beyond_the_file_takes_no_memory() {
     let disk = disk();
     let store = create(&disk);
     let far = Location { place: place::Place::new(1 << 39, 9).unwrap(), crc: 1 };
-    store.state.lock().table.set(PageId(1), Some(Entry { location: far, fresh: false, checked: false }));
+    let entry = Entry { location: far, fresh: false, checked: false };
+    store.state.lock().table.set(PageId(1), Some(entry)).unwrap();
     store.finish(store.freeze(), meta()).unwrap();
     let found = open(&disk).map(|_| ());
     assert!(matches!(&found, Err(Error::CorruptMeta { why, .. }) if why.contains("beyond")), "{found:?}");

@@ -1,5 +1,6 @@
 //! What only the table store can be asked: damage to its file, and places.
 
+mod chunks;
 #[cfg(target_os = "linux")]
 mod giant;
 mod hostile;

@@ -11,15 +11,20 @@ impl Subject for TableStore {
     const REOPENS_AT_CHECKPOINT: bool = true;
 
     fn of(file: DatabaseFile) -> Result<TableStore> {
-        TableStore::open(file)
+        let store = TableStore::open(file)?;
+        // Chunks leave the memory and are read again.
+        store.state.lock().table.keep(1);
+        Ok(store)
     }
 
     /// Every used grain has exactly one use.
     fn check(&self) {
         let directory = Directory::decode(&self.file.own()).unwrap();
-        let state = self.state.lock();
+        self.state.lock().table.keep(usize::MAX);
+        self.load_all();
+        let mut state = self.state.lock();
         let mut extents = vec![Extent { first: 0, grains: FIRST_GRAIN }, directory.extent()];
-        state.table.each(|_, place| extents.push(place.extent()));
+        each_place(&state, |_, place| extents.push(place.extent()));
         extents
             .extend((0..state.table.chunks()).filter_map(|index| state.table.home(index)).map(|at| at.place.extent()));
         extents.extend(state.table.groups().iter().flatten().map(|at| at.place.extent()));
@@ -31,6 +36,28 @@ impl Subject for TableStore {
             assert!(pair[0].end() <= pair[1].first || pair[0].grains == 0, "{pair:?} overlap");
         }
         assert_eq!(extents.iter().map(|extent| extent.grains).sum::<u64>(), state.allocator.used());
+        assert!(extents.iter().all(|extent| state.allocator.is_used(*extent)));
+        leave_memory(&mut state);
+    }
+}
+
+/// All chunks leave the memory that can, but one.
+pub(super) fn leave_memory(state: &mut State) {
+    // First they are not used any more.
+    (0..2).for_each(|_| state.table.keep(1));
+}
+
+/// Calls `visit` with every page that has an image, once all chunks are in memory.
+fn each_place(state: &State, mut visit: impl FnMut(PageId, place::Place)) {
+    for index in 0..state.table.chunks() {
+        state.table.pages_of(index).unwrap().into_iter().for_each(|(id, place)| visit(id, place));
+    }
+}
+
+impl TableStore {
+    /// Brings all chunks of the page table into memory.
+    fn load_all(&self) {
+        self.each_page(PageId(0), PageId(u32::MAX), |_, _| ()).unwrap();
     }
 }
 
@@ -47,7 +74,7 @@ fn places_in_the_log_are_redone_and_kept() {
     let mut places = Vec::new();
     for id in 100..150 {
         run.step(&Step::Unlogged(id));
-        places.push((PageId(id), place(run.store.location(PageId(id)).unwrap())));
+        places.push((PageId(id), place(run.store.location(PageId(id)).unwrap().unwrap())));
     }
     let expected = run.pages.clone();
     run.store = open(&run.disk).unwrap();
@@ -63,7 +90,7 @@ fn places_in_the_log_are_redone_and_kept() {
     run.store.check();
     let found = run.all();
     assert!(expected.range(100..).all(|(id, page)| found.get(id) == Some(page)));
-    let elsewhere = place(run.store.location(PageId(0)).unwrap());
+    let elsewhere = place(run.store.location(PageId(0)).unwrap().unwrap());
     assert!(matches!(run.store.install(PageId(1), elsewhere, Lsn(1)), Err(Error::CorruptMeta { .. })));
 }
 
@@ -71,7 +98,7 @@ fn places_in_the_log_are_redone_and_kept() {
 fn a_reserved_place_that_nobody_installs_is_free_after_a_checkpoint() {
     let mut run = ModelRun::<TableStore>::new();
     run.step(&Step::Unlogged(5));
-    let place = place(run.store.location(PageId(5)).unwrap());
+    let place = place(run.store.location(PageId(5)).unwrap().unwrap());
     run.store = open(&run.disk).unwrap();
     let before = run.store.stats();
     run.store.reserve(place, Lsn(1)).unwrap();
@@ -91,13 +118,14 @@ fn images_and_chunks_have_blocks_of_their_own_where_the_page_table_is_persisted(
         }
         store.finish(store.freeze(), meta()).unwrap();
         store.write(PageId(3), &sample(3, round, round)).unwrap();
+        store.load_all();
         let state = store.state.lock();
         let longest = grains_of(PAGE_SIZE + IMAGE_HEADER);
         let is_alone = |place: place::Place| {
             place.first().is_multiple_of(BLOCK_GRAINS.into())
                 && (place.grains().is_multiple_of(BLOCK_GRAINS.into()) || place.grains() == longest)
         };
-        state.table.each(|id, place| assert!(is_alone(place), "{id}: {place:?}"));
+        each_place(&state, |id, place| assert!(is_alone(place), "{id}: {place:?}"));
         let chunk = state.table.ahead(0).unwrap().place;
         assert!(chunk.first().is_multiple_of(BLOCK_GRAINS.into()));
         let mut rest = vec![1; BLOCK - chunk.len()];
@@ -137,7 +165,7 @@ fn policies_are_kept_with_the_page_table() {
     assert_eq!(store.compression.policies(), [(SAMPLE_TABLE, policy)]);
     let page = sample(1, 5, 0);
     store.write(PageId(1), &page).unwrap();
-    assert_eq!(store.location(PageId(1)).unwrap().place.len(), 1024);
+    assert_eq!(store.location(PageId(1)).unwrap().unwrap().place.len(), 1024);
     store.compression().unwrap().replace_policies([]);
     store.write(PageId(1), &page).unwrap();
     store.finish(store.freeze(), meta()).unwrap();
@@ -155,7 +183,7 @@ fn a_place_is_as_long_as_the_target_or_as_a_page() {
         store.write(PageId(1), page).unwrap();
         let mut read = vec![0; PAGE_SIZE];
         assert!(store.read(PageId(1), &mut read).unwrap().is_some() && read == page);
-        store.location(PageId(1)).unwrap().place.len()
+        store.location(PageId(1)).unwrap().unwrap().place.len()
     };
     let payload = |len: usize, byte: fn(usize) -> u8| {
         let payload: Vec<u8> = (0..len).map(byte).collect();
@@ -181,15 +209,23 @@ fn the_mark_of_a_checked_page_lasts_until_its_image_changes_and_is_not_written()
     let location = |first, crc| Location { place: place::Place::new(first, 3).unwrap(), crc };
     let (old, new) = (location(20, 7), location(40, 8));
     let mut table = PageTable::default();
-    table.set(PageId(5), Some(Entry { location: old, fresh: false, checked: false }));
+    table.set(PageId(5), Some(Entry { location: old, fresh: false, checked: false })).unwrap();
     table.note_checked(PageId(5), new);
-    assert!(!table.get(PageId(5)).unwrap().checked, "another image was checked");
+    assert!(!table.get(PageId(5)).unwrap().unwrap().checked, "another image was checked");
     table.note_checked(PageId(5), old);
-    assert_eq!(table.get(PageId(5)), Some(Entry { location: old, fresh: false, checked: true }));
+    assert_eq!(table.get(PageId(5)).unwrap(), Some(Entry { location: old, fresh: false, checked: true }));
     let (bytes, _) = table.encode(0).unwrap();
     let mut again = PageTable::default();
-    again.load_chunk(0, old, &bytes, |_, _| Ok(())).unwrap();
-    assert_eq!(again.get(PageId(5)), Some(Entry { location: old, fresh: false, checked: false }));
+    again.add_home(0, old, (1, 3));
+    let missing = again.get(PageId(5)).unwrap_err();
+    let mut locations = Vec::new();
+    let entered = encoding::each_in_chunk(&bytes, |slot, location| {
+        locations.push((slot, location));
+        Ok(())
+    });
+    entered.unwrap();
+    again.load(missing, locations.into_iter());
+    assert_eq!(again.get(PageId(5)).unwrap(), Some(Entry { location: old, fresh: false, checked: false }));
     assert_eq!(table.capture().len(), 1);
-    assert!(table.get(PageId(5)).unwrap().checked, "a checkpoint forgets what was checked");
+    assert!(table.get(PageId(5)).unwrap().unwrap().checked, "a checkpoint forgets what was checked");
 }

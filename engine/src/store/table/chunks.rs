@@ -1,0 +1,130 @@
+//! Reads chunks of the page table when they are needed. What the chunks say must not be decided here.
+//!
+//! The lock of the state is not held while the device works: what needs a chunk that is not in memory begins anew when the
+//! chunk has been read.
+
+use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, corrupt, each_in_chunk};
+use super::load::{describe_damage, pages_of};
+use super::page_table::{Entry, Missing};
+use super::place::{Extent, Location, Place};
+use super::{State, TableStore};
+use crate::base::checksum::checksum;
+use crate::base::{Error, PageId, Result};
+use std::ops::Range;
+
+/// An error of the page table as one of a page whose place it hides.
+fn of_page(id: PageId, error: Error) -> Error {
+    match error {
+        Error::CorruptMeta { why, .. } => Error::corrupt(id, format!("the page table is damaged: {why}")),
+        other => other,
+    }
+}
+
+impl TableStore {
+    /// Calls `look` under the lock of the state. Where it misses a chunk, it must not have changed anything: the chunk is read,
+    /// and `look` is called again.
+    pub(super) fn with_chunks<R>(&self, mut look: impl FnMut(&mut State) -> Result<R, Missing>) -> Result<R> {
+        loop {
+            let looked = look(&mut self.state.lock());
+            match looked {
+                Ok(found) => return Ok(found),
+                Err(missing) => self.load_chunk(missing)?,
+            }
+        }
+    }
+
+    /// The entry of a page in the page table; `None` without an image.
+    pub(super) fn entry(&self, id: PageId) -> Result<Option<Entry>> {
+        self.with_chunks(|state| state.table.get(id)).map_err(|error| of_page(id, error))
+    }
+
+    /// Where a page's image is; `None` without one.
+    pub(crate) fn location(&self, id: PageId) -> Result<Option<Location>> {
+        Ok(self.entry(id)?.map(|entry| entry.location))
+    }
+
+    /// Brings the chunks of these pages into memory.
+    pub(super) fn load_chunks_of(&self, pages: impl Iterator<Item = PageId>) -> Result<()> {
+        let mut last = None;
+        for id in pages {
+            let index = id.0 as usize / CHUNK_PAGES;
+            if last.replace(index) != Some(index) {
+                self.with_chunks(|state| state.table.check_present(id))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` with the pages from `from` to before `to` that have an image, and with their places, chunk by chunk.
+    pub(super) fn each_page(&self, from: PageId, to: PageId, mut visit: impl FnMut(PageId, Place)) -> Result<()> {
+        let last = (to.0 as usize).div_ceil(CHUNK_PAGES).min(self.state.lock().table.chunks());
+        for index in from.0 as usize / CHUNK_PAGES..last {
+            for (id, place) in self.with_chunks(|state| state.table.pages_of(index))? {
+                if (from.0..to.0).contains(&id.0) {
+                    visit(id, place);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a chunk, unless another thread has read it meanwhile.
+    fn load_chunk(&self, missing: Missing) -> Result<()> {
+        let mut bytes = vec![0; CHUNK_BYTES];
+        let read = self.file.disk().read_at(missing.home.place.offset(), &mut bytes);
+        let is_sound = checksum(&bytes) == missing.home.crc;
+        let mut state = self.state.lock();
+        if !state.table.misses(missing) {
+            return Ok(());
+        }
+        read?;
+        let chunks = missing.index..missing.index + 1;
+        let decoded = if is_sound { self.decode(&state, &chunks, &bytes) } else { Err(describe_damage(&chunks)) };
+        match decoded {
+            Ok(locations) => {
+                state.table.load(missing, locations.into_iter());
+                Ok(())
+            }
+            Err(why) => {
+                let known = self.found_damage.lock().replace(why.clone());
+                if known.as_ref() != Some(&why) {
+                    tracing::error!(why, "a part of the page table is damaged");
+                }
+                Err(corrupt(why))
+            }
+        }
+    }
+
+    /// The locations in a chunk and their numbers in it, or what is wrong with it.
+    fn decode(&self, state: &State, chunk: &Range<usize>, bytes: &[u8]) -> Result<Vec<(usize, Location)>, String> {
+        let (first, last) = pages_of(chunk);
+        let mut locations = Vec::with_capacity(CHUNK_PAGES);
+        // Places side by side, of which the last is that of this page. They are looked up together, which takes less time.
+        let mut run = (Extent::default(), first);
+        // Otherwise another page could be written there.
+        let check = |(run, page): (Extent, usize)| match state.allocator.is_used(run) {
+            true => Ok(()),
+            false => Err(corrupt(format!("page {page}, or one beside it, lies where nothing is"))),
+        };
+        let decoded = each_in_chunk(bytes, |slot, location| {
+            let (page, extent) = (first + slot, location.place.extent());
+            if extent.grains > self.longest_image() {
+                return Err(corrupt(format!("the image of page {page} is longer than a page")));
+            }
+            if extent.first != run.0.end() {
+                check(run)?;
+                run.0 = Extent { first: extent.first, grains: 0 };
+            }
+            run = (Extent { grains: run.0.grains + extent.grains, ..run.0 }, page);
+            locations.push((slot, location));
+            Ok(())
+        });
+        match decoded.and_then(|()| check(run)) {
+            Ok(()) => Ok(locations),
+            Err(Error::CorruptMeta { why, .. }) => {
+                Err(format!("its chunk {}, of pages {first} to {last}, is damaged: {why}", chunk.start))
+            }
+            Err(other) => Err(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Chunks of the page table that are read when they are needed, and leave the memory again.
+
+use super::*;
+
+const PAGES: u32 = 700;
+
+/// A file with a checkpoint.
+fn file() -> Arc<Failing> {
+    let disk = disk();
+    let store = create(&disk);
+    (0..PAGES).for_each(|id| store.write(PageId(id), &page(id, 3)).unwrap());
+    store.finish(store.freeze(), meta()).unwrap();
+    disk
+}
+
+fn page(id: u32, round: u64) -> Vec<u8> {
+    sample(id, round, u64::from(id % 7))
+}
+
+#[test]
+fn a_database_that_was_closed_has_no_page_to_be_dropped() {
+    let disk = file();
+    let store = open(&disk).unwrap();
+    assert_eq!(store.known_between(PageId(0), PageId(PAGES)).unwrap().len(), PAGES as usize);
+    store.use_closed_state();
+    assert_eq!(store.known_between(PageId(0), PageId(PAGES)).unwrap(), []);
+}
+
+#[test]
+fn a_chunk_that_is_damaged_after_the_opening_costs_its_pages() {
+    let disk = file();
+    let store = open(&disk).unwrap();
+    let home = store.state.lock().table.home(1).unwrap();
+    let mut byte = [0];
+    disk.read_at(home.place.offset() + 9, &mut byte).unwrap();
+    disk.write_at(home.place.offset() + 9, &[byte[0] ^ 1]).unwrap();
+    let used = store.state.lock().allocator.used();
+    let mut found = vec![0; PAGE_SIZE];
+    for id in 0..PAGES {
+        match store.read(PageId(id), &mut found) {
+            Ok(Some(_)) => assert!(id / 256 != 1 && found == page(id, 3), "page {id}"),
+            Err(Error::Corrupt { what, .. }) => assert!(id / 256 == 1 && what.contains("pages 256 to 511"), "{what}"),
+            other => panic!("{id}: {other:?}"),
+        }
+    }
+    assert!(store.damage().is_some());
+    let id = PageId(300);
+    assert!(store.exists(id) && store.has_length(id, 100).is_none() && store.place_bytes(id).is_none());
+    assert!(matches!(store.write(id, &page(id.0, 9)), Err(Error::CorruptMeta { .. })));
+    assert!(matches!(store.drop_page(id), Err(Error::CorruptMeta { .. })));
+    assert!(matches!(store.pages_between(PageId(0), PageId(PAGES)), Err(Error::CorruptMeta { .. })));
+    assert_eq!(store.state.lock().allocator.used(), used, "a write that fails keeps no place");
+}
+
+#[test]
+fn a_batch_gets_all_of_its_chunks_and_chunks_that_were_captured_stay() {
+    let disk = file();
+    let store = open(&disk).unwrap();
+    store.state.lock().table.keep(1);
+    let ids = [1, 300, 600, 2, 301, 601];
+    let mut writer = store.writer();
+    for id in ids {
+        writer.push(PageId(id), &page(id, 9), ChangedParts::ALL);
+    }
+    writer.write().unwrap();
+    let frozen = store.freeze();
+    places::leave_memory(&mut store.state.lock());
+    let is_new = |store: &TableStore| {
+        let mut found = vec![0; PAGE_SIZE];
+        ids.iter().all(|&id| store.read(PageId(id), &mut found).unwrap().is_some() && found == page(id, 9))
+    };
+    assert!(is_new(&store));
+    store.finish(frozen, meta()).unwrap();
+    places::leave_memory(&mut store.state.lock());
+    let is_missing = |id| store.state.lock().table.check_present(PageId(id)).is_err();
+    assert_eq!([1, 300, 600].into_iter().filter(|id| is_missing(*id)).count(), 2);
+    assert!(is_new(&store) && is_new(&open(&disk).unwrap()));
+}
