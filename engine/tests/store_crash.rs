@@ -365,6 +365,19 @@ impl Run {
         self.store.shrink(0)
     }
 
+    /// Closes the store, and opens it again as a database does.
+    fn close(&mut self) -> Result<()> {
+        self.checkpoint(std::iter::empty())?;
+        self.store.shrink(0)?;
+        let meta = self.shape.meta(self.acknowledged);
+        self.store.close(Meta { clean: true, ..meta })?;
+        self.store = store::open(self.volume.open(FILE, OpenMode::Write)?, Path::new(FILE))?.0;
+        self.changed.clear();
+        self.store.use_closed_state();
+        self.store.file().secure()?;
+        self.store.file().write_meta(meta)
+    }
+
     fn check(&mut self, what: &str) {
         for (id, page) in self.pages() {
             let found = self.read(id).unwrap_or_else(|error| panic!("{what}, page {id}: {error}"));
@@ -441,6 +454,42 @@ fn every_power_cut_leaves_what_redo_goes_on_from() {
             let mark = Mark { redo: after.acknowledged, end: after.end };
             after.recover(&crashed, Some(mark)).unwrap().check(&what);
         }
+    }
+}
+
+/// The free map of a close counts until the first checkpoint after it.
+#[test]
+fn every_power_cut_around_a_close_leaves_what_redo_goes_on_from() {
+    let shape = Shape::TABLE;
+    let volume = shape.volume(5);
+    let mut run = Run::create(shape, &volume).unwrap();
+    run.write(0..12).unwrap();
+    run.write(280..290).unwrap();
+    run.close().unwrap();
+    run.change(0..4).unwrap();
+    run.drop_pages(6..9);
+    run.checkpoint(2..5).unwrap();
+    run.write(5..8).unwrap();
+    run.change(280..284).unwrap();
+    run.close().unwrap();
+    run.write(0..6).unwrap();
+    run.checkpoint(9..11).unwrap();
+    run.change(0..3).unwrap();
+    run.check("the history");
+    for cut in volume.cuts(6) {
+        let what = format!("{shape:?}, {cut:?}, a {}", volume.describe(cut.event));
+        let crashed = volume.crash(cut);
+        let Some(mut after) = run.recover(&crashed, Mark::before(&volume, cut.event)) else { continue };
+        after.check(&what);
+        after.write(0..6).unwrap();
+        after.close().unwrap();
+        after.change(280..283).unwrap();
+        after.write(4..6).unwrap();
+        after.checkpoint(std::iter::empty()).unwrap();
+        after.store.check_places().unwrap();
+        after.check(&what);
+        let mark = Mark { redo: after.acknowledged, end: after.end };
+        after.recover(&crashed, Some(mark)).unwrap().check(&what);
     }
 }
 

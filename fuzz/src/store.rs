@@ -32,8 +32,8 @@ pub fn superblock(data: &[u8]) -> bool {
     true
 }
 
-/// Reads `data` as a directory, as a group and as a chunk of a page table, which must encode to the same bytes. True if it
-/// is one of them.
+/// Reads `data` as a directory, as a group and as a chunk of a page table, and as a free map, which must encode to the same
+/// bytes. True if it is one of them.
 pub fn page_table(data: &[u8]) -> bool {
     let decoded = fuzzing::page_table(data);
     decoded.iter().for_each(|again| assert_eq!(again, data));

@@ -384,6 +384,14 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Compares what the store keeps of the places of pages, as far as it is durable. No checkpoint ends meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::CorruptMeta`] where it does not agree; errors of reading.
+    fn check_places(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// True if it was opened with [`super::open_damaged`]: damaged parts are left out, and every image found is believed.
     fn is_rescued(&self) -> bool {
         false

@@ -4,7 +4,7 @@ use crate::{put, replay, seeds};
 use duramen::base::{PageId, TableId, bytes};
 use duramen::io::{Disk, MemoryDisk};
 use duramen::page::run_page;
-use duramen::store::{self, StoreKind};
+use duramen::store::{self, Meta, StoreKind};
 use duramen_fuzz::store::{PAGE_SIZE, damage_store, image, meta, page, page_table, read_store, superblock};
 use std::path::Path;
 use std::sync::Arc;
@@ -81,6 +81,12 @@ fn write_store_corpus() {
     store.shrink(0).unwrap();
     let whole = file();
     put("read_store", "pages", &whole);
+    store.close(Meta { clean: true, ..meta() }).unwrap();
+    let closed = file();
+    put("read_store", "closed", &closed);
+    // The superblock has the place of the free map: its first grain and its length.
+    let [first, map_len] = [28, 36].map(|at| bytes::get_u64(&closed, 84 + at) as usize);
+    put("page_table", "free_map", &closed[first * 512..][..map_len]);
     put("superblock", "both", &whole[..8192]);
     put("superblock", "first", &whole[..4096]);
     let image = &whole[offset..][..len];

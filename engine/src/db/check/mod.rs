@@ -128,7 +128,12 @@ impl Database {
         match shared.engine.store_damage() {
             // The damage hides which pages are in use, so the maps cannot be compared.
             Some(damage) => check.find(None, false, anywhere(PageId::NONE, damage.without_advice())),
-            None => check.account(),
+            None => {
+                check.account();
+                if let Some(Err(wrong)) = shared.engine.page_store().map(|store| store.check_places()) {
+                    check.find(None, false, anywhere(PageId::NONE, wrong.without_advice()));
+                }
+            }
         }
         if let Some(slot) = shared.engine.damaged_superblock() {
             let what = format!(

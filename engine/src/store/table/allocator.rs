@@ -26,6 +26,7 @@ pub(crate) struct PlaceAllocator {
     longest_places: LongestPlaces,
     /// Places begin at multiples of so many grains.
     align: u32,
+    released_twice: bool,
 }
 
 /// A region that is not free.
@@ -75,10 +76,49 @@ impl PlaceAllocator {
     pub(crate) fn new(longest_place: u32) -> PlaceAllocator {
         let longest_places = LongestPlaces { grains: longest_place, changed: Vec::new(), total: 0 };
         let lowest = vec![0; REGION as usize + 1];
-        let mut allocator =
-            PlaceAllocator { slots: BTreeMap::new(), count: 0, lowest, used: 0, longest_places, align: 1 };
+        let mut allocator = PlaceAllocator {
+            slots: BTreeMap::new(),
+            count: 0,
+            lowest,
+            used: 0,
+            longest_places,
+            align: 1,
+            released_twice: false,
+        };
         allocator.claim(Extent { first: 0, grains: FIRST_GRAIN });
         allocator
+    }
+
+    /// The map in which these regions, in order, have used grains.
+    pub(crate) fn of_regions(longest_place: u32, regions: impl Iterator<Item = (usize, Region)>) -> PlaceAllocator {
+        let mut used = 0;
+        let slot = |(index, region): (usize, Region)| {
+            used += u64::from(REGION - region.free());
+            (index, Slot { longest: region.free(), region: Box::new(region), longest_places: None })
+        };
+        let slots: BTreeMap<usize, Slot> = regions.map(slot).collect();
+        let changed = slots.keys().copied().collect();
+        let longest_places = LongestPlaces { grains: longest_place, changed, total: 0 };
+        let count = slots.last_key_value().map_or(0, |(last, _)| last + 1);
+        PlaceAllocator {
+            slots,
+            count,
+            lowest: vec![0; REGION as usize + 1],
+            used,
+            longest_places,
+            align: 1,
+            released_twice: false,
+        }
+    }
+
+    /// Grains of a longest place.
+    pub(crate) fn longest_place(&self) -> u32 {
+        self.longest_places.grains
+    }
+
+    /// The regions with a used grain, in order.
+    pub(crate) fn regions(&self) -> impl Iterator<Item = (usize, &Region)> {
+        self.slots.iter().map(|(index, slot)| (*index, &*slot.region))
     }
 
     /// From now on places begin at multiples of `align` grains, a divisor of a region's, where there is one.
@@ -195,10 +235,19 @@ impl PlaceAllocator {
         let mut freed = 0;
         for piece in pieces(extent) {
             let marked = self.mark(piece, false);
-            debug_assert!(marked, "released twice: {piece:?}");
+            if !marked {
+                // Two pages of a page table that was made so had one place.
+                tracing::error!(?piece, "a place was released twice: check the database");
+                self.released_twice = true;
+            }
             freed += if marked { piece.grains } else { 0 };
         }
         self.used -= freed;
+    }
+
+    /// True if grains were released that were not in use.
+    pub(crate) fn has_released_twice(&self) -> bool {
+        self.released_twice
     }
 
     /// The lowest free run of `grains` (at most a region) in the regions there are. At most `most` regions are looked at; the

@@ -81,7 +81,7 @@ impl TableStore {
         // The log of the older superblock stays. So if the newer one were lost, nothing would tell that places of the older
         // one are used again.
         let copied = if keeps_log { change.write(meta, written.directory.encode()) } else { Ok(()) };
-        self.conclude(&captured, &written, before.extent());
+        self.conclude(&captured, &written, &before);
         copied
     }
 
@@ -176,7 +176,7 @@ impl TableStore {
         let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
         let (policies, dictionaries) = (count(policies.len()), count(places.len()));
         let (len, crc) = (bytes.len() as u64, checksum(&bytes));
-        let mut directory = Directory { first: 0, len, crc, policies, dictionaries };
+        let mut directory = Directory { first: 0, len, crc, policies, dictionaries, map: None };
         if !bytes.is_empty() {
             let extent = self.take_extent(grains_of(bytes.len()))?;
             taken.push(extent);
@@ -216,7 +216,7 @@ impl TableStore {
     }
 
     /// After the superblock is durable: sets the new homes, and frees the places that only the old table used.
-    fn conclude(&self, captured: &[Captured], written: &Written, directory: Extent) {
+    fn conclude(&self, captured: &[Captured], written: &Written, before: &Directory) {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         let mut free = std::mem::take(&mut state.frozen);
@@ -228,7 +228,8 @@ impl TableStore {
             let old = state.table.set_group(group, home);
             free.extend(old.map(|old| old.place.extent()));
         }
-        free.push(directory);
+        free.push(before.extent());
+        free.extend(before.map.map(|map| map.extent()));
         for extent in free.into_iter().filter(|extent| extent.grains > 0) {
             state.allocator.release(extent);
         }

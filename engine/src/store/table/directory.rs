@@ -6,8 +6,8 @@ use crate::base::bytes::{get_u32, get_u64};
 use crate::base::{Error, Result};
 use crate::store::compress::{DICTIONARY_BYTES, MOST_DICTIONARIES, POLICY_BYTES};
 
-/// Bytes of it in a superblock without dictionaries, and with them.
-const BYTES: [usize; 2] = [24, 28];
+/// Bytes of it in a superblock: without dictionaries, with them, and with a free map.
+const BYTES: [usize; 3] = [24, 28, 48];
 
 /// Where the directory is; all zeros while there is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -22,16 +22,43 @@ pub(crate) struct Directory {
     pub(crate) policies: u32,
     /// The dictionaries in it.
     pub(crate) dictionaries: u32,
+    /// The free map that belongs to it, after a close.
+    pub(crate) map: Option<MapPlace>,
+}
+
+/// Where the free map is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct MapPlace {
+    /// Its first grain.
+    pub(crate) first: u64,
+    /// Its length in bytes.
+    pub(crate) len: u64,
+    /// Its CRC-32C.
+    pub(crate) crc: u32,
+}
+
+impl MapPlace {
+    /// Its grains.
+    pub(crate) fn extent(&self) -> Extent {
+        extent(self.first, self.len)
+    }
+}
+
+fn extent(first: u64, len: u64) -> Extent {
+    Extent { first, grains: grains_of(usize::try_from(len).unwrap_or(usize::MAX)) }
 }
 
 impl Directory {
     /// Its bytes for the superblock.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let Directory { first, len, crc, policies, dictionaries } = self;
+        let Directory { first, len, crc, policies, dictionaries, map } = self;
         let mut bytes =
             [&first.to_le_bytes()[..], &len.to_le_bytes(), &crc.to_le_bytes(), &policies.to_le_bytes()].concat();
-        if *dictionaries > 0 {
+        if *dictionaries > 0 || map.is_some() {
             bytes.extend(dictionaries.to_le_bytes());
+        }
+        if let Some(MapPlace { first, len, crc }) = map {
+            bytes.extend([&first.to_le_bytes()[..], &len.to_le_bytes(), &crc.to_le_bytes()].concat());
         }
         bytes
     }
@@ -51,11 +78,20 @@ impl Directory {
             crc: get_u32(bytes, 16),
             policies: get_u32(bytes, 20),
             dictionaries: get_u32(bytes, 24),
+            map: (bytes.len() == BYTES[2]).then(|| MapPlace {
+                first: get_u64(bytes, 28),
+                len: get_u64(bytes, 36),
+                crc: get_u32(bytes, 44),
+            }),
         };
-        let Directory { first, len, .. } = directory;
+        let Directory { first, len, map, .. } = directory;
+        let is_place = |first, len| (FIRST_GRAIN..MAX_GRAINS).contains(&first) && len > 0;
         let none = first == 0 && len == 0;
-        if !none && (!(FIRST_GRAIN..MAX_GRAINS).contains(&first) || len == 0) {
+        if !none && !is_place(first, len) {
             return corrupt(format!("its directory has {len} bytes at grain {first}"));
+        }
+        if let Some(MapPlace { first, len, .. }) = map.filter(|map| none || !is_place(map.first, map.len)) {
+            return corrupt(format!("its free map has {len} bytes at grain {first}"));
         }
         if directory.dictionaries as usize > MOST_DICTIONARIES {
             return corrupt(format!("it names {} dictionaries", directory.dictionaries));
@@ -84,7 +120,7 @@ impl Directory {
 
     /// Its grains.
     pub(crate) fn extent(&self) -> Extent {
-        Extent { first: self.first, grains: grains_of(usize::try_from(self.len).unwrap_or(usize::MAX)) }
+        extent(self.first, self.len)
     }
 }
 
@@ -94,12 +130,23 @@ mod tests {
 
     #[test]
     fn a_directory_comes_back_and_has_room_for_what_it_names() {
-        let directory = Directory { first: 99, len: 24 + 8 * 3 + 16 * 2, crc: 7, policies: 3, dictionaries: 2 };
+        let directory =
+            Directory { first: 99, len: 24 + 8 * 3 + 16 * 2, crc: 7, policies: 3, dictionaries: 2, map: None };
         assert_eq!(Directory::decode(&directory.encode()).unwrap(), directory);
         assert_eq!((directory.groups_len(), directory.dictionaries_len()), (24, 32));
         let without = Directory { dictionaries: 0, ..directory };
         assert_eq!(without.encode().len(), 24, "as before there were dictionaries");
         assert_eq!(Directory::decode(&without.encode()).unwrap(), without);
+        let map = Some(MapPlace { first: 300, len: 999, crc: 8 });
+        for dictionaries in [0, 2] {
+            let closed = Directory { dictionaries, map, ..directory };
+            assert_eq!(closed.encode().len(), 48);
+            assert_eq!(Directory::decode(&closed.encode()).unwrap(), closed);
+        }
+        for (first, len) in [(300, 0), (FIRST_GRAIN - 1, 9), (MAX_GRAINS, 9)] {
+            let wrong = Directory { map: Some(MapPlace { first, len, crc: 8 }), ..directory };
+            assert!(Directory::decode(&wrong.encode()).is_err(), "a map of {len} bytes at {first}");
+        }
         for (policies, dictionaries) in [(8, 2), (3, 5), (0, 65), (0, u32::MAX), (u32::MAX, 64)] {
             let wrong = Directory { policies, dictionaries, ..directory };
             assert!(Directory::decode(&wrong.encode()).is_err(), "{policies} and {dictionaries}");

@@ -1,12 +1,19 @@
 //! The decoders of this store for bytes that nobody has checked, as the fuzz targets call them. Nothing else may use this.
 
+use super::directory::MapPlace;
 use super::encoding::{decode_chunk, decode_directory, decode_group};
-use super::image;
+use super::place::FIRST_GRAIN;
+use super::{free_map, image};
+use crate::base::checksum::checksum;
 use crate::base::{PageId, Result};
+use crate::io::{Disk, MemoryDisk};
 use crate::store::compress::Coders;
 
-/// Decodes `bytes` as the directory, as a group and as a chunk of a page table, and encodes the locations again. Empty if the
-/// bytes are none of them.
+/// Grains of the file that a free map is of.
+const MOST_GRAINS: u64 = 1 << 20;
+
+/// Decodes `bytes` as the directory, as a group and as a chunk of a page table, and encodes the locations again; and the same as
+/// a free map. Empty if the bytes are none of them.
 pub fn page_table(bytes: &[u8]) -> Vec<Vec<u8>> {
     let decoded = [decode_directory(bytes), decode_group(bytes), decode_chunk(bytes)].into_iter().flatten();
     decoded
@@ -17,7 +24,16 @@ pub fn page_table(bytes: &[u8]) -> Vec<Vec<u8>> {
             again.resize(bytes.len(), 0);
             again
         })
+        .chain(free_map_again(bytes))
         .collect()
+}
+
+fn free_map_again(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (place, disk) =
+        (MapPlace { first: FIRST_GRAIN, len: bytes.len() as u64, crc: checksum(bytes) }, MemoryDisk::new());
+    disk.write_at(place.extent().offset(), bytes).ok()?;
+    let map = free_map::read(&disk, place, MOST_GRAINS, 17).ok()?;
+    Some(free_map::encode(&map.allocator, map.pages, map.live))
 }
 
 /// The packed page in an image that should have this page id and checksum, of pages of this size.

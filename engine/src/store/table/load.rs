@@ -4,9 +4,10 @@ use super::directory::Directory;
 use super::encoding::{
     CHUNK_BYTES, CHUNK_PAGES, GROUP_BYTES, GROUP_CHUNKS, corrupt, decode_directory, decode_group, each_in_chunk,
 };
+use super::free_map::{self, FreeMap};
 use super::image::IMAGE_HEADER;
 use super::page_table::Missing;
-use super::place::{Extent, GRAIN, Location, grains_of};
+use super::place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use super::{PlaceAllocator, State};
 use crate::base::checksum::checksum;
 use crate::base::{PageId, Result};
@@ -33,11 +34,13 @@ pub(super) fn describe_damage(chunks: &Range<usize>) -> String {
     }
 }
 
-/// Which damage to a page table is an error.
+/// How a page table is read, and which damage to it is an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
     /// Any, except for a chunk with a wrong checksum.
     All,
+    /// The same. The places of images are those of the free map, and no chunk is decoded.
+    Mapped,
     /// None: damaged parts are left out.
     WhatIsLeft,
 }
@@ -103,36 +106,66 @@ pub(super) struct Loaded {
     pub(super) dictionaries: Vec<DictionaryPlace>,
 }
 
-/// Reads the directory, all groups and all chunks, and takes every place that they name.
-pub(super) fn load_table(file: &DatabaseFile, state: &mut State, reading: Reading) -> Result<Loaded> {
-    let (disk, directory) = (file.disk(), Directory::decode(&file.own())?);
-    let mut loaded = Loaded::default();
+/// What a page table is loaded from.
+pub(super) struct Source<'a> {
+    pub(super) disk: &'a dyn Disk,
+    pub(super) page_size: usize,
+    /// No page has this id or a greater one.
+    pub(super) high_water: u32,
+    pub(super) directory: Directory,
+}
+
+impl Source<'_> {
+    /// The valid superblock of a file.
+    pub(super) fn of(file: &DatabaseFile) -> Result<Source<'_>> {
+        let (disk, high_water) = (file.disk(), file.meta().high_water);
+        Ok(Source { disk, page_size: file.page_size(), high_water, directory: Directory::decode(&file.own())? })
+    }
+
+    /// The length of the file in grains.
+    pub(super) fn end(&self) -> Result<u64> {
+        Ok(self.disk.size()? / GRAIN as u64)
+    }
+}
+
+/// Reads the directory, all groups and all chunks, and takes every place that they name. With a free map the places are known,
+/// and no chunk is decoded. If the map is damaged or does not fit, it is not used.
+pub(super) fn open_table(source: &Source<'_>, state: &mut State) -> Result<Loaded> {
+    if source.directory.map.is_some() {
+        match load_table(source, state, Reading::Mapped) {
+            Ok(loaded) => return Ok(loaded),
+            Err(cause) => tracing::warn!(%cause, "the free map is not used: all of the page table is read"),
+        }
+        *state = State::new(source.page_size);
+    }
+    load_table(source, state, Reading::All)
+}
+
+/// The same in a given way.
+pub(super) fn load_table(source: &Source<'_>, state: &mut State, reading: Reading) -> Result<Loaded> {
+    let &Source { disk, page_size, high_water, directory } = source;
     if directory.len == 0 {
-        return Ok(loaded);
+        return Ok(Loaded::default());
     }
-    let high_water = file.meta().high_water;
-    let chunks = (high_water as usize).div_ceil(CHUNK_PAGES);
-    if directory.groups_len() > (chunks.div_ceil(GROUP_CHUNKS) * Location::BYTES) as u64 {
-        return Err(corrupt(format!("its directory is of more pages than the {high_water} that there are")));
+    let end = source.end()?;
+    if let (Reading::Mapped, Some(place)) = (reading, directory.map) {
+        let longest = state.allocator.longest_place();
+        let FreeMap { allocator, pages, live } = free_map::read(disk, place, end, longest)?;
+        state.allocator = allocator;
+        state.table.count(pages, live);
     }
-    let end = disk.size()? / GRAIN as u64;
-    claim(&mut state.allocator, end, directory.extent(), || "its directory".into())?;
-    let mut bytes = vec![0; usize::try_from(directory.len).unwrap_or(0)];
-    disk.read_at(directory.extent().offset(), &mut bytes)?;
-    if checksum(&bytes) != directory.crc {
-        return Err(corrupt("its directory has a wrong checksum".into()));
-    }
-    let part = |len: u64| usize::try_from(len).unwrap_or(0).min(bytes.len());
-    let (groups, rest) = bytes.split_at(part(directory.groups_len()));
-    let (policies, dictionaries) = rest.split_at(rest.len().saturating_sub(part(directory.dictionaries_len())));
-    loaded.dictionaries = decode_dictionaries(dictionaries);
-    loaded.policies = decode_policies(policies).map_err(corrupt)?.into_iter().collect();
-    let longest_image = grains_of(file.page_size() + IMAGE_HEADER);
-    let mut loader = Loader { disk, end, high_water, longest_image, reading, state, bytes: Vec::new() };
-    for (index, home) in decode_directory(groups)?.into_iter().enumerate() {
+    let longest_image = grains_of(page_size + IMAGE_HEADER);
+    let mut loader = Loader { disk, end, high_water, longest_image, reading, state, parts: 0, bytes: Vec::new() };
+    let (groups, mut loaded) = loader.load_directory(&directory)?;
+    for (index, home) in groups.into_iter().enumerate() {
         if let Some(home) = home {
             loader.load_group(index, home, &mut loaded.damaged)?;
         }
+    }
+    loader.check_counts()?;
+    if let Some(map) = directory.map {
+        let taken = claim(&mut loader.state.allocator, end, map.extent(), || "its free map".into());
+        loader.or_nothing(taken, ())?;
     }
     Ok(loaded)
 }
@@ -147,6 +180,8 @@ struct Loader<'a> {
     longest_image: u64,
     reading: Reading,
     state: &'a mut State,
+    /// Grains of the directory, groups and chunks.
+    parts: u64,
     bytes: Vec<u8>,
 }
 
@@ -154,9 +189,54 @@ impl Loader<'_> {
     /// Nothing instead of an error, if damaged parts are left out.
     fn or_nothing<T>(&self, found: Result<T>, nothing: T) -> Result<T> {
         match self.reading {
-            Reading::All => found,
+            Reading::All | Reading::Mapped => found,
             Reading::WhatIsLeft => Ok(found.unwrap_or(nothing)),
         }
+    }
+
+    /// Takes the place of a part of the page table.
+    fn take(&mut self, extent: Extent, what: impl Fn() -> String) -> Result<()> {
+        self.parts += extent.grains;
+        if self.reading != Reading::Mapped {
+            return claim(&mut self.state.allocator, self.end, extent, what);
+        }
+        check_end(self.end, extent, &what)?;
+        match self.state.allocator.is_used(extent) {
+            true => Ok(()),
+            false => Err(corrupt(format!("{} lies where nothing is", what()))),
+        }
+    }
+
+    /// Fails if a free map was used that has not as many grains as the page table.
+    fn check_counts(&self) -> Result<()> {
+        let (named, used) = (FIRST_GRAIN + self.parts + self.state.table.live(), self.state.allocator.used());
+        match self.reading {
+            Reading::Mapped if named != used => {
+                Err(corrupt(format!("its free map has {used} grains, and not {named}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the directory: the locations of groups, the policies and the places of dictionaries.
+    fn load_directory(&mut self, directory: &Directory) -> Result<(Vec<Option<Location>>, Loaded)> {
+        let high_water = self.high_water;
+        let chunks = (high_water as usize).div_ceil(CHUNK_PAGES);
+        if directory.groups_len() > (chunks.div_ceil(GROUP_CHUNKS) * Location::BYTES) as u64 {
+            return Err(corrupt(format!("its directory is of more pages than the {high_water} that there are")));
+        }
+        self.take(directory.extent(), || "its directory".into())?;
+        let mut bytes = vec![0; usize::try_from(directory.len).unwrap_or(0)];
+        self.disk.read_at(directory.extent().offset(), &mut bytes)?;
+        if checksum(&bytes) != directory.crc {
+            return Err(corrupt("its directory has a wrong checksum".into()));
+        }
+        let part = |len: u64| usize::try_from(len).unwrap_or(0).min(bytes.len());
+        let (groups, rest) = bytes.split_at(part(directory.groups_len()));
+        let (policies, dictionaries) = rest.split_at(rest.len().saturating_sub(part(directory.dictionaries_len())));
+        let policies = decode_policies(policies).map_err(corrupt)?.into_iter().collect();
+        let loaded = Loaded { damaged: Vec::new(), policies, dictionaries: decode_dictionaries(dictionaries) };
+        Ok((decode_directory(groups)?, loaded))
     }
 
     /// Reads a group, whose location is in the directory, and its chunks.
@@ -196,7 +276,7 @@ impl Loader<'_> {
             return Err(corrupt(format!("its group {index} of chunks has {len} bytes")));
         }
         let what = || format!("its group {index} of chunks");
-        claim(&mut self.state.allocator, self.end, home.place.extent(), what)?;
+        self.take(home.place.extent(), what)?;
         self.bytes.resize(len, 0);
         self.disk.read_at(home.place.offset(), &mut self.bytes)?;
         if checksum(&self.bytes) != home.crc {
@@ -210,7 +290,7 @@ impl Loader<'_> {
         if home.place.len() != CHUNK_BYTES {
             return Err(corrupt(format!("its chunk {index} has {} bytes", home.place.len())));
         }
-        claim(&mut self.state.allocator, self.end, home.place.extent(), || format!("its chunk {index}"))?;
+        self.take(home.place.extent(), || format!("its chunk {index}"))?;
         self.bytes.resize(CHUNK_BYTES, 0);
         self.disk.read_at(home.place.offset(), &mut self.bytes)?;
         Ok(checksum(&self.bytes) == home.crc)
@@ -220,6 +300,10 @@ impl Loader<'_> {
     /// memory.
     fn load_chunk(&mut self, index: usize, home: Location) -> Result<()> {
         let Loader { end, high_water, longest_image, reading, .. } = *self;
+        if reading == Reading::Mapped {
+            self.state.table.set_home(index, Some(home));
+            return Ok(());
+        }
         let State { table, allocator, .. } = &mut *self.state;
         // Reading a page reports it.
         let or_lenient = |taken: Result<()>| if reading == Reading::WhatIsLeft { Ok(()) } else { taken };

@@ -7,8 +7,10 @@ mod ahead;
 mod allocator;
 mod checkpoint;
 mod chunks;
+mod closed;
 mod directory;
 mod encoding;
+mod free_map;
 pub(super) mod fuzzing;
 mod image;
 mod load;
@@ -34,7 +36,7 @@ use crate::io::{BLOCK, WriteKind};
 use allocator::PlaceAllocator;
 use encoding::{CHUNK_PAGES, corrupt};
 use image::{IMAGE_HEADER, ImageBatch};
-use load::{Loaded, Reading, describe_damage, load_table};
+use load::{Loaded, Source, describe_damage, open_table};
 use page_table::{Captured, Entry, Missing, PageTable};
 use parking_lot::Mutex;
 use place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
@@ -159,7 +161,7 @@ impl TableStore {
     /// where the file is cut short.
     pub(crate) fn open(file: DatabaseFile) -> Result<TableStore> {
         let mut state = State::new(file.page_size());
-        let Loaded { damaged, policies, dictionaries } = load_table(&file, &mut state, Reading::All)?;
+        let Loaded { damaged, policies, dictionaries } = open_table(&Source::of(&file)?, &mut state)?;
         let damage = damaged.first().map(describe_damage);
         let store = TableStore::assemble(file, state, policies, Dictionaries::default())?;
         store.load_dictionaries(&dictionaries);
@@ -366,6 +368,14 @@ impl PageStore for TableStore {
             true => Ok(Vec::new()),
             false => self.pages_between(from, to),
         }
+    }
+
+    fn close(&self, meta: Meta) -> Result<()> {
+        TableStore::close(self, meta)
+    }
+
+    fn check_places(&self) -> Result<()> {
+        TableStore::check_places(self)
     }
 
     fn use_closed_state(&self) {

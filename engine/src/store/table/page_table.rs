@@ -85,6 +85,8 @@ pub(crate) struct PageTable {
     changed: Vec<usize>,
     /// The greatest version of a chunk so far.
     version: u64,
+    /// An entry was set since the last capture.
+    edited: bool,
     /// How many chunks are in memory.
     kept: usize,
     /// At least so many stay there.
@@ -102,6 +104,7 @@ impl Default for PageTable {
             groups: Vec::new(),
             changed: Vec::new(),
             version: 0,
+            edited: false,
             kept: 0,
             least_kept: LEAST_KEPT,
             hand: 0,
@@ -181,9 +184,11 @@ impl PageTable {
                 chunk.put(slot, new);
             }
             let grains = |entry: Option<Entry>| entry.map_or(0, |entry| entry.location.place.grains());
-            self.live = self.live + grains(new) - grains(old);
-            self.pages = self.pages + u64::from(new.is_some()) - u64::from(old.is_some());
+            // A free map may have counted too few.
+            self.live = (self.live + grains(new)).saturating_sub(grains(old));
+            self.pages = (self.pages + u64::from(new.is_some())).saturating_sub(u64::from(old.is_some()));
             self.mark_changed(index)?;
+            self.edited = true;
         }
         Ok(old)
     }
@@ -202,6 +207,7 @@ impl PageTable {
 
     /// Copies the chunks that have changed since the last capture. Their entries are not fresh afterwards.
     pub(crate) fn capture(&mut self) -> Vec<Captured> {
+        self.edited = false;
         let mut changed = std::mem::take(&mut self.changed);
         changed.sort_unstable();
         let mut captured = Vec::with_capacity(changed.len());
@@ -213,6 +219,11 @@ impl PageTable {
             }
         }
         captured
+    }
+
+    /// True if an entry was set since the last capture.
+    pub(crate) fn is_edited(&self) -> bool {
+        self.edited
     }
 
     /// Makes the next capture take a chunk, as after a checkpoint that failed, or to have it moved.
@@ -295,10 +306,15 @@ impl PageTable {
         self.groups.get_mut(group).and_then(|slot| std::mem::replace(slot, home))
     }
 
+    /// Counts pages, and grains of their images, in chunks that are not in memory.
+    pub(crate) fn count(&mut self, pages: u64, live: u64) {
+        (self.pages, self.live) = (self.pages.saturating_add(pages), self.live.saturating_add(live));
+    }
+
     /// Notes that a chunk with so many pages, and so many grains of images, is in the last durable checkpoint.
     pub(crate) fn add_home(&mut self, index: usize, home: Location, (pages, live): (u64, u64)) {
         self.set_home(index, Some(home));
-        (self.pages, self.live) = (self.pages + pages, self.live + live);
+        self.count(pages, live);
     }
 
     /// True if this chunk is still to be read.

@@ -1,11 +1,15 @@
 //! One region of the file: a bitmap of its grains, and the search for free runs in it. Other regions must not be here.
 
+use crate::base::bytes::get_u64;
+
 /// Grains of a region: 1 MiB of file. No image crosses the border of a region.
 pub(crate) const REGION: u32 = 2048;
 const WORDS: usize = (REGION / 64) as usize;
+/// Bytes of its bitmap in a file.
+pub(crate) const REGION_BYTES: usize = WORDS * 8;
 
 /// Which grains of a region are used: one bit each.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Region {
     used: [u64; WORDS],
     free: u32,
@@ -14,6 +18,26 @@ pub(crate) struct Region {
 impl Region {
     pub(crate) fn new() -> Region {
         Region { used: [0; WORDS], free: REGION }
+    }
+
+    /// A region without a free grain.
+    pub(crate) fn full() -> Region {
+        Region { used: [u64::MAX; WORDS], free: 0 }
+    }
+
+    /// The region with this bitmap.
+    pub(crate) fn decode(bytes: &[u8]) -> Region {
+        let mut region = Region::new();
+        for (at, word) in region.used.iter_mut().enumerate() {
+            *word = get_u64(bytes, at * 8);
+        }
+        region.free = region.used.iter().map(|word| word.count_zeros()).sum();
+        region
+    }
+
+    /// Appends its bitmap.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        self.used.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
     }
 
     /// How many grains are free.

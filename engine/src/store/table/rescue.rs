@@ -6,7 +6,7 @@
 
 use super::encoding::CHUNK_PAGES;
 use super::image::{IMAGE_HEADER, sound_image};
-use super::load::{Loaded, Reading, load_table, pages_of};
+use super::load::{Loaded, Reading, Source, load_table, pages_of};
 use super::page_table::Entry;
 use super::place::{GRAIN, Location, Place, grains_of};
 use super::region::REGION;
@@ -98,7 +98,7 @@ fn load_what_is_left(
 ) -> Option<Vec<Range<usize>>> {
     // The chunks were read already, and what is wrong with one of them was left out.
     state.table.keep(usize::MAX);
-    match load_table(file, state, Reading::WhatIsLeft) {
+    match Source::of(file).and_then(|source| load_table(&source, state, Reading::WhatIsLeft)) {
         Ok(Loaded { damaged: missing, dictionaries, .. }) => {
             *places = dictionaries;
             let id = |page: usize| PageId(u32::try_from(page).unwrap_or(u32::MAX));

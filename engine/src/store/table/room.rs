@@ -25,6 +25,18 @@ impl TableStore {
         grains_of(self.file.page_size() + IMAGE_HEADER)
     }
 
+    /// Makes the file exactly so long that `extent` is in it, or leaves it as it is if it is longer.
+    pub(super) fn reach(&self, extent: Extent) -> Result<()> {
+        let mut len = self.len.lock();
+        let needed = extent.offset() + extent.len();
+        if *len < needed {
+            self.file.disk().reserve(needed)?;
+            self.file.disk().resize(needed)?;
+            *len = needed;
+        }
+        Ok(())
+    }
+
     /// Makes the file at least this long, with space on the device for all of it.
     fn grow(&self, needed: u64) -> Result<()> {
         let mut len = self.len.lock();

@@ -2,22 +2,23 @@
 //! is kept. What is measured with it must not be here.
 //!
 //! From the second region of the file on, each region has the places of 128 pages, by turns 17 and 14 grains long. Each
-//! second region has a chunk of the page table after them. The groups of chunks and the directory are behind the last region.
+//! second region has a chunk of the page table after them. The groups of chunks, the directory and the free map are behind the
+//! last region.
 
 use crate::base::Result;
-use crate::base::checksum::checksum;
+use crate::base::checksum::{chained, checksum};
 use crate::io::{BLOCK, Disk, WriteKind, parts};
 use crate::store::superblock::Meta;
-use crate::store::table::directory::Directory;
+use crate::store::table::directory::{Directory, MapPlace};
 use crate::store::table::encoding::{CHUNK_BYTES, CHUNK_PAGES, GROUP_CHUNKS, encode_directory, encode_group};
-use crate::store::table::place::{GRAIN, Location, Place, grains_of};
-use crate::store::table::region::REGION;
+use crate::store::table::place::{Extent, FIRST_GRAIN, GRAIN, Location, Place, grains_of};
+use crate::store::table::region::{REGION, REGION_BYTES, Region};
 use crate::store::{DatabaseFile, StoreKind};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Pages of a region.
 const REGION_PAGES: u32 = 128;
@@ -31,6 +32,7 @@ pub(super) struct GiantDisk {
     pages: u32,
     /// Those that were written.
     blocks: Mutex<BTreeMap<u64, Box<[u8; BLOCK]>>>,
+    map: OnceLock<GiantMap>,
     len: Mutex<u64>,
 }
 
@@ -46,12 +48,13 @@ fn grain_of_region(region: u64, at: u32) -> u64 {
 
 impl GiantDisk {
     /// A closed database of so many pages, a multiple of 256. Each has a place, which no test may read before it has
-    /// written the page.
-    pub(super) fn new(meta: Meta, pages: u32) -> Arc<GiantDisk> {
+    /// written the page. It may have a free map.
+    pub(super) fn new(meta: Meta, pages: u32, has_map: bool) -> Arc<GiantDisk> {
         assert!((pages as usize).is_multiple_of(CHUNK_PAGES));
         let end = grain_of_region(1 + u64::from(pages / REGION_PAGES), 0);
         let len = Mutex::new(end * GRAIN as u64);
-        let disk = Arc::new(GiantDisk { pages, blocks: Mutex::default(), len });
+        let disk = Arc::new(GiantDisk { pages, blocks: Mutex::default(), map: OnceLock::new(), len });
+        let first_behind = end;
         let homes: Vec<Option<Location>> = (0..pages as usize / CHUNK_PAGES)
             .map(|index| Some(Location { place: GiantDisk::home(index), crc: checksum(&GiantDisk::chunk(index)) }))
             .collect();
@@ -72,8 +75,15 @@ impl GiantDisk {
             .collect();
         let bytes = encode_directory(&groups);
         let (first, crc) = add(&bytes);
-        let directory = Directory { first, len: bytes.len() as u64, crc, ..Directory::default() };
-        disk.resize(directory.extent().end() * GRAIN as u64).unwrap();
+        let mut directory = Directory { first, len: bytes.len() as u64, crc, ..Directory::default() };
+        let behind = Extent { first: first_behind, grains: end - first_behind };
+        disk.resize(behind.end() * GRAIN as u64).unwrap();
+        if has_map {
+            let map = GiantMap::new(pages, behind);
+            directory.map = Some(map.place);
+            disk.resize(map.place.extent().end() * GRAIN as u64).unwrap();
+            assert!(disk.map.set(map).is_ok());
+        }
         let file = DatabaseFile::create(StoreKind::Table.into(), disk.clone(), Path::new("db"), meta).unwrap();
         file.change().unwrap().write(meta, directory.encode()).unwrap();
         file.write_meta(meta).unwrap();
@@ -110,7 +120,99 @@ impl GiantDisk {
         if region % 2 == 1 && at == grain_of_region(region, CHUNK_AT) && index < self.pages as usize / CHUNK_PAGES {
             block[..CHUNK_BYTES].copy_from_slice(&GiantDisk::chunk(index));
         }
+        let from = number * BLOCK as u64;
+        if let Some(map) = self.map.get()
+            && let Some(at) = from.checked_sub(map.place.extent().offset()).filter(|at| *at < map.place.len)
+        {
+            let len = BLOCK.min((map.place.len - at) as usize);
+            map.copy(at as usize, &mut block[..len]);
+        }
         block
+    }
+
+    /// Reads all that an opening reads, to find what the disk takes for it.
+    pub(super) fn read_all(&self) {
+        let mut bytes = vec![0; 1 << 20];
+        for index in 0..self.pages as usize / CHUNK_PAGES {
+            self.read_at(GiantDisk::home(index).offset(), &mut bytes[..CHUNK_BYTES]).unwrap();
+        }
+        if let Some(place) = self.map.get().map(|map| map.place) {
+            for at in (0..place.len).step_by(bytes.len()) {
+                let len = bytes.len().min((place.len - at) as usize);
+                self.read_at(place.extent().offset() + at, &mut bytes[..len]).unwrap();
+            }
+        }
+    }
+}
+
+/// The free map, which follows from a formula, too.
+struct GiantMap {
+    place: MapPlace,
+    /// Its bytes before the bitmaps.
+    head: Vec<u8>,
+    /// The bitmaps of the first region, of one with pages, and of one with pages and a chunk.
+    regions: [Vec<u8>; 3],
+    with_pages: usize,
+    /// The bitmap of the last region.
+    last: Vec<u8>,
+}
+
+impl GiantMap {
+    /// Of a file with so many pages, and with groups and a directory behind them.
+    fn new(pages: u32, behind: Extent) -> GiantMap {
+        let bitmap = |used: Range<u32>| {
+            let (mut region, mut bytes) = (Region::new(), Vec::new());
+            assert!(region.mark(used.start, used.len() as u32, true));
+            region.encode(&mut bytes);
+            bytes
+        };
+        let chunk = CHUNK_AT..CHUNK_AT + grains_of(CHUNK_BYTES) as u32;
+        let counts = [FIRST_GRAIN as u32, chunk.start, chunk.end];
+        let with_pages = (pages / REGION_PAGES) as usize;
+        let whole = (behind.grains / u64::from(REGION)) as usize;
+        let rest = (behind.grains % u64::from(REGION)) as u32;
+        let mut of_regions: Vec<u32> = (0..=with_pages).map(|region| counts[GiantMap::kind(region)]).collect();
+        of_regions.extend(std::iter::repeat_n(REGION, whole));
+        of_regions.push(rest);
+        let live = u64::from(pages / 2 * PAIR.0);
+        let mut head = [u64::from(pages), live, of_regions.len() as u64].map(u64::to_le_bytes).concat();
+        head.extend(of_regions.iter().flat_map(|count| (*count as u16).to_le_bytes()));
+        head.resize(head.len().next_multiple_of(8), 0);
+        let len = (head.len() + (with_pages + 2) * REGION_BYTES) as u64;
+        let first = behind.end().next_multiple_of((BLOCK / GRAIN) as u64);
+        let (regions, last) = (counts.map(|used| bitmap(0..used)), bitmap(0..rest));
+        let mut map = GiantMap { place: MapPlace { first, len, crc: 0 }, head, regions, with_pages, last };
+        let mut piece = vec![0; 1 << 20];
+        for at in (0..len as usize).step_by(piece.len()) {
+            let some = piece.len().min(len as usize - at);
+            map.copy(at, &mut piece[..some]);
+            map.place.crc = chained(map.place.crc, &piece[..some]);
+        }
+        map
+    }
+
+    /// Which bitmap a region has.
+    fn kind(region: usize) -> usize {
+        if region == 0 { 0 } else { 1 + region % 2 }
+    }
+
+    /// Copies its bytes from `at` on.
+    fn copy(&self, mut at: usize, mut to: &mut [u8]) {
+        while !to.is_empty() {
+            let from = match at.checked_sub(self.head.len()) {
+                None => &self.head[at..],
+                Some(at) => {
+                    let region = at / REGION_BYTES;
+                    let last = region > self.with_pages;
+                    let bitmap = if last { &self.last } else { &self.regions[GiantMap::kind(region)] };
+                    &bitmap[at % REGION_BYTES..]
+                }
+            };
+            let len = from.len().min(to.len());
+            let (now, later) = to.split_at_mut(len);
+            now.copy_from_slice(&from[..len]);
+            (at, to) = (at + len, later);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What only the table store can be asked: damage to its file, and places.
 
 mod chunks;
+mod closed;
 #[cfg(target_os = "linux")]
 mod giant;
 mod hostile;
@@ -8,7 +9,7 @@ mod places;
 #[cfg(target_os = "linux")]
 mod scale;
 
-use super::directory::Directory;
+use super::directory::{Directory, MapPlace};
 use super::*;
 use crate::base::checksum::checksum;
 use crate::io::Disk;

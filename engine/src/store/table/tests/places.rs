@@ -31,13 +31,17 @@ impl Subject for TableStore {
         extents
             .extend((0..state.table.chunks()).filter_map(|index| state.table.ahead(index)).map(|at| at.place.extent()));
         extents.extend(state.quarantine.iter().chain(&state.frozen).chain(state.reserved.values()));
+        extents.extend(directory.map.map(|map| map.extent()));
         extents.sort_unstable();
         for pair in extents.windows(2) {
             assert!(pair[0].end() <= pair[1].first || pair[0].grains == 0, "{pair:?} overlap");
         }
         assert_eq!(extents.iter().map(|extent| extent.grains).sum::<u64>(), state.allocator.used());
         assert!(extents.iter().all(|extent| state.allocator.is_used(*extent)));
+        assert!(!state.allocator.has_released_twice());
         leave_memory(&mut state);
+        drop(state);
+        self.check_places().unwrap();
     }
 }
 

@@ -1,0 +1,100 @@
+//! Closes the store with a free map, and checks that the free map and the page table agree. The bytes of the map must not be
+//! here.
+
+use super::directory::{Directory, MapPlace};
+use super::encoding::corrupt;
+use super::free_map;
+use super::load::{Reading, Source, describe_damage, load_table};
+use super::place::{FIRST_GRAIN, GRAIN, grains_of};
+use super::{State, TableStore};
+use crate::base::checksum::checksum;
+use crate::base::{Error, Result};
+use crate::io::WriteKind;
+use crate::store::superblock::Meta;
+
+/// Bytes of the map that are written together.
+const PIECE: usize = 1 << 20;
+
+impl State {
+    /// True if the last durable checkpoint, with this directory, has what is in memory, and every grain in use is its.
+    fn is_durable(&self, directory: &Directory) -> bool {
+        let is_settled = !self.table.is_edited() && self.captured.is_empty();
+        let waiting = self.quarantine.len() + self.frozen.len() + self.reserved.len();
+        let homes = (0..self.table.chunks()).filter_map(|index| self.table.home(index));
+        let parts: u64 = homes.chain(self.table.groups().iter().copied().flatten()).map(|at| at.place.grains()).sum();
+        let named = FIRST_GRAIN + directory.extent().grains + parts + self.table.live();
+        let is_sound = !self.allocator.has_released_twice() && named == self.allocator.used();
+        is_settled && waiting == 0 && directory.len > 0 && is_sound
+    }
+}
+
+impl TableStore {
+    /// Writes the free map, and both superblocks, which name it.
+    pub(super) fn close(&self, meta: Meta) -> Result<()> {
+        let mut change = self.file.change()?;
+        let mut directory = Directory::decode(change.own())?;
+        if directory.map.is_none() {
+            directory.map = self.write_free_map(&directory)?;
+            if let Err(error) = change.write(meta, directory.encode()) {
+                // It is unknown whether the device has it.
+                self.state.lock().quarantine.extend(directory.map.map(|map| map.extent()));
+                return Err(error);
+            }
+        } else {
+            change.write(meta, directory.encode())?;
+        }
+        // Both: without its log, the file must not depend on one of them.
+        change.write(meta, directory.encode())
+    }
+
+    /// Writes the free map that belongs to this directory, and syncs it. `None` if there is no room for it, or if the page table has changed
+    /// since: then the next opening reads all of the page table.
+    fn write_free_map(&self, directory: &Directory) -> Result<Option<MapPlace>> {
+        if self.damage.is_some() || self.found_damage.lock().is_some() || self.rescued {
+            return Ok(None);
+        }
+        let mut bytes = {
+            let state = self.state.lock();
+            if !state.is_durable(directory) {
+                return Ok(None);
+            }
+            free_map::encode(&state.allocator, state.table.pages(), state.table.live())
+        };
+        let (len, crc) = (bytes.len() as u64, checksum(&bytes));
+        bytes.resize(bytes.len().next_multiple_of(GRAIN), 0);
+        let Some(extent) = self.state.lock().allocator.allocate(grains_of(bytes.len())) else { return Ok(None) };
+        let written = self.reach(extent).and_then(|()| {
+            let firsts = (extent.first..).step_by(PIECE / GRAIN);
+            self.write_runs(WriteKind::Table, firsts.zip(bytes.chunks(PIECE)))?;
+            self.file.sync()
+        });
+        if let Err(error) = written {
+            self.state.lock().allocator.release(extent);
+            return if matches!(error, Error::Full { .. }) { Ok(None) } else { Err(error) };
+        }
+        Ok(Some(MapPlace { first: extent.first, len, crc }))
+    }
+
+    /// Reads the durable page table anew, all of it: every place that it names must be its alone. If there is a free map, it must
+    /// say the same.
+    pub(super) fn check_places(&self) -> Result<()> {
+        // A rescue has reported what is wrong. After a sync that failed it is unknown what is durable.
+        let Some(change) = (!self.rescued).then(|| self.file.change().ok()).flatten() else { return Ok(()) };
+        let (disk, page_size) = (self.file.disk(), self.file.page_size());
+        let (high_water, directory) = (change.meta().high_water, Directory::decode(change.own())?);
+        let source = Source { disk, page_size, high_water, directory };
+        let mut all = State::new(page_size);
+        if let Some(lost) = load_table(&source, &mut all, Reading::All)?.damaged.first() {
+            return Err(corrupt(describe_damage(lost)));
+        }
+        if directory.map.is_some() {
+            let mut mapped = State::new(page_size);
+            load_table(&source, &mut mapped, Reading::Mapped)?;
+            let of_table = |state: &State| (state.table.pages(), state.table.live());
+            if !mapped.allocator.regions().eq(all.allocator.regions()) || of_table(&mapped) != of_table(&all) {
+                return Err(corrupt("its free map is not what its chunks say".into()));
+            }
+        }
+        Ok(())
+    }
+}

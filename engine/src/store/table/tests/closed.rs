@@ -1,0 +1,280 @@
+//! The free map of a closed file: it says what all chunks say, it is not used where it is damaged, and the next checkpoint does
+//! not name it.
+
+use super::*;
+use crate::base::bytes::{get_u16, get_u64};
+use crate::store::table::encoding::{CHUNK_BYTES, encode_group};
+use crate::store::table::load::{Loaded, Reading, load_table};
+use crate::store::table::page_table::Missing;
+use crate::store::table::region::{REGION, REGION_BYTES};
+use proptest::prelude::*;
+
+const PAGES: u32 = 700;
+
+/// A file that was closed after a few checkpoints.
+fn closed() -> Arc<Failing> {
+    let disk = disk();
+    let store = create(&disk);
+    for round in 1..4 {
+        (0..PAGES).filter(|id| id % 5 < 4).for_each(|id| store.write(PageId(id), &page(id, round)).unwrap());
+        (0..PAGES).step_by(7).for_each(|id| store.drop_page(PageId(id)).unwrap());
+        store.finish(store.freeze(), meta()).unwrap();
+    }
+    store.shrink(0).unwrap();
+    store.close(Meta { clean: true, ..meta() }).unwrap();
+    disk
+}
+
+fn page(id: u32, round: u64) -> Vec<u8> {
+    sample(id, round, u64::from(id % 7))
+}
+
+fn map_of(disk: &Arc<Failing>) -> Option<MapPlace> {
+    let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
+    Directory::decode(&file.own()).unwrap().map
+}
+
+fn bytes_of(disk: &Arc<Failing>, map: MapPlace) -> Vec<u8> {
+    let mut bytes = vec![0; map.len as usize];
+    disk.read_at(map.extent().offset(), &mut bytes).unwrap();
+    bytes
+}
+
+/// What the page table says with the free map, or without it.
+fn load(disk: &Arc<Failing>, reading: Reading) -> Result<(State, Loaded)> {
+    let file = DatabaseFile::open(disk.clone(), Path::new("db"))?;
+    let mut state = State::new(PAGE_SIZE);
+    let loaded = load_table(&Source::of(&file)?, &mut state, reading)?;
+    Ok((state, loaded))
+}
+
+fn reads_all(store: &TableStore) {
+    let mut found = vec![0; PAGE_SIZE];
+    for id in 0..PAGES {
+        let expected = id % 5 < 4 && id % 7 != 0;
+        assert_eq!(store.read(PageId(id), &mut found).unwrap().is_some(), expected, "page {id}");
+        assert!(!expected || found == page(id, 3), "page {id}");
+    }
+}
+
+#[test]
+fn it_says_what_all_chunks_say_and_no_chunk_is_decoded_for_it() {
+    let disk = closed();
+    let (mapped, _) = load(&disk, Reading::Mapped).unwrap();
+    let (all, _) = load(&disk, Reading::All).unwrap();
+    assert!(mapped.allocator.regions().eq(all.allocator.regions()));
+    let of_table = |state: &State| (state.table.pages(), state.table.live(), state.allocator.used());
+    assert_eq!(of_table(&mapped), of_table(&all));
+    let store = open(&disk).unwrap();
+    assert!(matches!(store.state.lock().table.get(PageId(1)), Err(Missing { index: 0, .. })));
+    store.use_closed_state();
+    assert_eq!(store.known_between(PageId(0), PageId(PAGES)).unwrap(), []);
+    store.check_places().unwrap();
+    reads_all(&store);
+    store.check_places().unwrap();
+}
+
+#[test]
+fn the_next_checkpoint_does_not_name_it_and_uses_its_grains_again() {
+    let disk = closed();
+    let map = map_of(&disk).unwrap();
+    let store = open(&disk).unwrap();
+    store.file().write_meta(meta()).unwrap();
+    assert_eq!(map_of(&disk), Some(map), "nothing has changed yet");
+    store.write(PageId(3), &page(3, 3)).unwrap();
+    assert!(store.state.lock().allocator.is_used(map.extent()));
+    store.finish(store.freeze(), meta()).unwrap();
+    assert_eq!(map_of(&disk), None);
+    assert!(!store.state.lock().allocator.is_used(map.extent()));
+    store.check_places().unwrap();
+    drop(store);
+    reads_all(&open(&disk).unwrap());
+}
+
+#[test]
+fn a_close_after_changes_without_a_checkpoint_writes_none() {
+    let disk = closed();
+    let store = open(&disk).unwrap();
+    store.finish(store.freeze(), meta()).unwrap();
+    store.write(PageId(3), &page(3, 3)).unwrap();
+    store.close(Meta { clean: true, ..meta() }).unwrap();
+    assert_eq!(map_of(&disk), None);
+    reads_all(&open(&disk).unwrap());
+}
+
+#[test]
+fn a_second_close_keeps_it() {
+    let disk = closed();
+    let map = map_of(&disk);
+    let store = open(&disk).unwrap();
+    store.close(Meta { clean: true, ..meta() }).unwrap();
+    assert_eq!(map_of(&disk), map);
+    load(&disk, Reading::Mapped).unwrap();
+}
+
+#[test]
+fn flipped_anywhere_it_is_not_used() {
+    let disk = closed();
+    let map = map_of(&disk).unwrap();
+    let bytes = bytes_of(&disk, map);
+    for at in (0..bytes.len()).step_by(13) {
+        disk.write_at(map.extent().offset() + at as u64, &[bytes[at] ^ 1 << (at % 8)]).unwrap();
+        assert!(matches!(load(&disk, Reading::Mapped), Err(Error::CorruptMeta { .. })), "byte {at}");
+        let store = open(&disk).unwrap();
+        assert!(store.damage().is_none());
+        assert!(store.check_places().is_err(), "a check finds it");
+        if at % 5 == 0 {
+            reads_all(&store);
+        }
+        disk.write_at(map.extent().offset() + at as u64, &bytes[at..=at]).unwrap();
+    }
+}
+
+/// Writes another map with the right checksum.
+fn replace(disk: &Arc<Failing>, change: impl FnOnce(&mut Vec<u8>)) {
+    let place = map_of(disk).unwrap();
+    let mut bytes = bytes_of(disk, place);
+    change(&mut bytes);
+    let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
+    let directory = Directory::decode(&file.own()).unwrap();
+    disk.write_at(place.extent().offset(), &bytes).unwrap();
+    let map = Some(MapPlace { len: bytes.len() as u64, crc: checksum(&bytes), ..place });
+    file.change().unwrap().write(meta(), Directory { map, ..directory }.encode()).unwrap();
+}
+
+/// Makes a used grain free, and a free one used: no count tells it. False if the region of the grain has no free one.
+fn move_a_grain(bytes: &mut [u8], grain: u64, map: Extent) -> bool {
+    let (region, at) = ((grain / u64::from(REGION)) as usize, (grain % u64::from(REGION)) as usize);
+    let is_partial = |region: &usize| (1..REGION as u16).contains(&get_u16(bytes, 24 + 2 * region));
+    if !is_partial(&region) {
+        return false;
+    }
+    let counts_end = (24 + 2 * get_u64(bytes, 16) as usize).next_multiple_of(8);
+    let before = (0..region).filter(is_partial).count();
+    let bitmap = &mut bytes[counts_end + before * REGION_BYTES..][..REGION_BYTES];
+    let of_map = |at: usize| (map.first..map.end()).contains(&((region * REGION as usize + at) as u64));
+    let is_free = |at: &usize| bitmap[at / 8] & 1 << (at % 8) == 0 && !of_map(*at);
+    let free = (0..REGION as usize).rev().find(is_free).unwrap();
+    for at in [at, free] {
+        bitmap[at / 8] ^= 1 << (at % 8);
+    }
+    true
+}
+
+#[test]
+fn a_map_of_another_page_table_is_refused_or_found_when_the_chunk_is_read() {
+    // One more page; one more grain of images; one more region; one more used grain in the first region.
+    for at in [0, 8, 16, 24] {
+        let disk = closed();
+        replace(&disk, |bytes| bytes[at] ^= 1);
+        match (at, load(&disk, Reading::Mapped)) {
+            // Nothing else counts the pages but a check.
+            (0, Ok(_)) => assert!(open(&disk).unwrap().check_places().is_err()),
+            (1.., Err(Error::CorruptMeta { .. })) => {}
+            (_, other) => panic!("byte {at}: {:?}", other.map(drop)),
+        }
+        reads_all(&open(&disk).unwrap());
+    }
+}
+
+#[test]
+fn a_chunk_whose_pages_lie_in_free_grains_is_damage_when_it_is_read() {
+    let disk = closed();
+    let grains: Vec<u64> = {
+        let store = open(&disk).unwrap();
+        (0..PAGES).filter_map(|id| Some(store.location(PageId(id)).unwrap()?.place.first())).collect()
+    };
+    let map = map_of(&disk).unwrap().extent();
+    // So that each grain of a region is in the file.
+    disk.resize(disk.size().unwrap().next_multiple_of(1 << 20)).unwrap();
+    replace(&disk, |bytes| assert!(grains.iter().any(|&grain| move_a_grain(bytes, grain, map))));
+    let store = open(&disk).unwrap();
+    assert!(store.damage().is_none() && store.check_places().is_err());
+    let mut found = vec![0; PAGE_SIZE];
+    let mut lost = Vec::new();
+    for id in 0..PAGES {
+        if let Err(error) = store.read(PageId(id), &mut found) {
+            assert!(matches!(&error, Error::Corrupt { what, .. } if what.contains("where nothing is")), "{error}");
+            lost.push(id);
+        }
+    }
+    assert_eq!(lost.len(), CHUNK_PAGES.min(PAGES as usize - lost[0] as usize), "those of one chunk");
+    assert!(store.damage().is_some());
+    let id = PageId(lost[0]);
+    assert!(store.exists(id) && store.has_length(id, 100).is_none() && store.place_bytes(id).is_none());
+    assert!(matches!(store.write(id, &page(id.0, 9)), Err(Error::CorruptMeta { .. })));
+    assert!(matches!(store.drop_page(id), Err(Error::CorruptMeta { .. })));
+    assert!(matches!(store.pages_between(PageId(0), PageId(PAGES)), Err(Error::CorruptMeta { .. })));
+    let used = store.state.lock().allocator.used();
+    assert_eq!(used, load(&disk, Reading::Mapped).unwrap().0.allocator.used(), "a write that fails keeps no place");
+}
+
+#[test]
+fn a_map_that_lies_beyond_the_end_or_over_a_chunk_is_damage() {
+    let disk = closed();
+    let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
+    let directory = Directory::decode(&file.own()).unwrap();
+    let place = directory.map.unwrap();
+    let beyond = MapPlace { first: disk.size().unwrap() / GRAIN as u64, ..place };
+    for map in [beyond, MapPlace { first: directory.first, ..place }, MapPlace { len: u64::MAX, ..place }] {
+        file.change().unwrap().write(meta(), Directory { map: Some(map), ..directory }.encode()).unwrap();
+        assert!(matches!(open(&disk).map(|_| ()), Err(Error::CorruptMeta { .. })), "{map:?}");
+    }
+}
+
+#[test]
+fn a_close_with_grains_in_use_that_the_page_table_does_not_name_writes_none() {
+    let disk = disk();
+    let store = create(&disk);
+    (0..PAGES).for_each(|id| store.write(PageId(id), &page(id, 3)).unwrap());
+    store.finish(store.freeze(), meta()).unwrap();
+    store.state.lock().allocator.allocate(1).unwrap();
+    store.close(Meta { clean: true, ..meta() }).unwrap();
+    assert_eq!(map_of(&disk), None);
+    assert!(open(&disk).unwrap().read(PageId(1), &mut vec![0; PAGE_SIZE]).unwrap().is_some());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+    /// The checksums of the chunk, of its group and of the directory are made right again, and the map is as it was.
+    #[test]
+    fn a_map_beside_chunks_that_say_something_else_is_harmless(
+        hits in proptest::collection::vec((0..CHUNK_BYTES, any::<u8>()), 0..6),
+        copies in proptest::collection::vec((0..CHUNK_PAGES, 0..CHUNK_PAGES), 0..6),
+    ) {
+        let disk = closed();
+        let (state, _) = load(&disk, Reading::All).unwrap();
+        let (home, group) = (state.table.home(0).unwrap(), state.table.groups()[0].unwrap());
+        let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
+        let directory = Directory::decode(&file.own()).unwrap();
+        let mut chunk = vec![0; CHUNK_BYTES];
+        disk.read_at(home.place.offset(), &mut chunk).unwrap();
+        for (from, to) in copies {
+            chunk.copy_within(from * Location::BYTES..(from + 1) * Location::BYTES, to * Location::BYTES);
+        }
+        hits.iter().for_each(|&(at, byte)| chunk[at] = byte);
+        disk.write_at(home.place.offset(), &chunk).unwrap();
+        let mut homes = state.table.homes_of(0);
+        homes[0] = Some(Location { crc: checksum(&chunk), ..home });
+        let homes = encode_group(&homes);
+        disk.write_at(group.place.offset(), &homes).unwrap();
+        let groups = Location { crc: checksum(&homes), ..group }.encode();
+        disk.write_at(directory.extent().offset(), &groups).unwrap();
+        let directory = Directory { crc: checksum(&groups), ..directory };
+        file.change().unwrap().write(meta(), directory.encode()).unwrap();
+        drop(file);
+
+        let store = open(&disk).unwrap();
+        let mut found = vec![0; PAGE_SIZE];
+        for id in 0..PAGES {
+            let _ = store.read(PageId(id), &mut found);
+        }
+        (0..PAGES).step_by(3).for_each(|id| drop(store.write(PageId(id), &page(id, 9))));
+        (0..PAGES).step_by(4).for_each(|id| drop(store.drop_page(PageId(id))));
+        store.finish(store.freeze(), meta()).unwrap();
+        (0..PAGES).for_each(|id| drop(store.drop_page(PageId(id))));
+        store.finish(store.freeze(), meta()).unwrap();
+        store.close(meta()).unwrap();
+        drop(open(&disk));
+    }
+}
