@@ -229,6 +229,9 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         if self.may_exist(id) { None } else { Some(false) }
     }
 
+    /// Gives the store memory beside the cache, in bytes, for what it would otherwise read again to find pages.
+    fn give_memory(&self, _bytes: usize) {}
+
     /// The database was closed, and nothing was written since: what the store wrote when it was closed is valid. Call it before
     /// anything is written.
     fn use_closed_state(&self) {}

@@ -24,6 +24,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+/// The cache has this many times the memory that the page store may use beside it.
+const CACHE_PER_STORE_MEMORY: usize = 32;
+
 /// The folder and the name of a file that should be there.
 pub(crate) fn existing(path: &Path) -> Result<(Arc<dyn Volume>, String)> {
     match FileVolume::for_file(path) {
@@ -232,9 +235,12 @@ impl Opened {
         if let Some(compression) = store.compression() {
             compression.set_threads(options.compression_threads);
         }
+        let frames = options.frames(meta.page_size);
+        // A store that misses a part of its page table reads twice for a page.
+        store.give_memory(frames * meta.page_size / CACHE_PER_STORE_MEMORY);
         let slot = Arc::new(LogSlot::default());
         let backing = Backing { store: store.clone(), watermark: slot.clone() };
-        let pool = Pool::new(options.frames(meta.page_size), backing).keeping_inner(options.resident_inner);
+        let pool = Pool::new(frames, backing).keeping_inner(options.resident_inner);
         Opened { path, lock, meta, store, slot, pool }
     }
 

@@ -186,7 +186,8 @@ impl Builder {
     }
 
     /// The size of the cache in bytes, at least [`MIN_CACHE_PAGES`] pages. Default [`DEFAULT_CACHE`]. An in-memory
-    /// database keeps all its pages.
+    /// database keeps all its pages. Beside the cache, the page table may take a thirty-second of its size, or 16 MiB, or
+    /// a third of the page table.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();

@@ -378,6 +378,10 @@ impl PageStore for TableStore {
         TableStore::check_places(self)
     }
 
+    fn give_memory(&self, bytes: usize) {
+        self.state.lock().table.keep_bytes(bytes);
+    }
+
     fn use_closed_state(&self) {
         self.closed.store(true, atomic::Ordering::Relaxed);
     }

@@ -339,6 +339,11 @@ impl PageTable {
         self.make_room(missing.index);
     }
 
+    /// From now on at least so many bytes of chunks stay in memory.
+    pub(crate) fn keep_bytes(&mut self, bytes: usize) {
+        self.least_kept = self.least_kept.max(bytes / CHUNK_BYTES);
+    }
+
     /// From now on at least so many chunks stay in memory.
     pub(crate) fn keep(&mut self, least: usize) {
         self.least_kept = least;

@@ -76,3 +76,19 @@ fn a_batch_gets_all_of_its_chunks_and_chunks_that_were_captured_stay() {
     assert_eq!([1, 300, 600].into_iter().filter(|id| is_missing(*id)).count(), 2);
     assert!(is_new(&store) && is_new(&open(&disk).unwrap()));
 }
+
+#[test]
+fn chunks_stay_that_have_memory() {
+    let disk = file();
+    let missing_after = |chunks: usize| {
+        let store = open(&disk).unwrap();
+        store.state.lock().table.keep(1);
+        store.give_memory(chunks * encoding::CHUNK_BYTES);
+        for id in [1, 300, 600].repeat(3) {
+            store.read(PageId(id), &mut [0; PAGE_SIZE]).unwrap().unwrap();
+        }
+        let state = store.state.lock();
+        [1, 300, 600].into_iter().filter(|id| state.table.check_present(PageId(*id)).is_err()).count()
+    };
+    assert!(missing_after(0) > 0 && missing_after(3) == 0);
+}
