@@ -481,6 +481,8 @@ fn every_power_cut_around_a_close_leaves_what_redo_goes_on_from() {
         let crashed = volume.crash(cut);
         let Some(mut after) = run.recover(&crashed, Mark::before(&volume, cut.event)) else { continue };
         after.check(&what);
+        // Here the superblock may name a free map.
+        after.store.check_places().unwrap();
         after.write(0..6).unwrap();
         after.close().unwrap();
         after.change(280..283).unwrap();

@@ -1,14 +1,15 @@
 //! How the segments of a [`Log`] are begun, used again and removed. The writing of batches must not be in this file.
 //!
-//! A segment that a checkpoint has made superfluous becomes a **spare file**: its header is replaced by one that says so,
-//! and synced. The file keeps its name until step 1. The next segment takes a spare file in three steps, each of them
-//! durable before the next:
+//! A segment that a checkpoint has made superfluous becomes a **spare file**, and later a segment again. Each of these
+//! steps is durable before the next:
 //!
-//! 1. The file gets the name of the new segment.
-//! 2. The old segment is synced up to its end, and the header of the new one is written.
-//! 3. Batches are written over the old content.
+//! 1. The superblock with the new redo point is written.
+//! 2. The header of the file is replaced by one that says that the file is spare.
+//! 3. The file gets the name of the new segment.
+//! 4. The old segment is synced up to its end, and the header of the new one is written.
+//! 5. Batches are written over the old content.
 //!
-//! A power cut before the second step is over leaves a spare file, whose name does not matter. After that step, every
+//! After a power cut between steps 2 and 4 the file is a spare file, whose name does not matter. After step 4, every
 //! batch that is left of an earlier segment is before the start of the new one, because a log uses only files that it
 //! wrote itself, in this epoch. A reader never reads such a batch as part of the log, and such a batch does not prove damage.
 //!

@@ -238,7 +238,7 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
 
     /// Marks the file as closed: both superblocks get `meta`. Call it after a checkpoint. Nothing may be written after it.
     fn close(&self, meta: Meta) -> Result<()> {
-        // Both: without its log, the file must not depend on one of them.
+        // Both superblocks: a closed database has no log, so damage to a single one must not make it unreadable.
         self.file().write_meta(meta)?;
         self.file().write_meta(meta)
     }
@@ -314,7 +314,8 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// Errors of reading, if it cannot be known which pages these are.
     fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>>;
 
-    /// Those of them that the store knows without reading pages and that may be of a transaction that did not commit.
+    /// Like [`PageStore::pages_between`], but only pages that the store finds without reading pages, and only if a transaction
+    /// that did not commit may have written them.
     fn known_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
         self.pages_between(from, to)
     }
@@ -387,7 +388,8 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// Compares what the store keeps of the places of pages, as far as it is durable. No checkpoint ends meanwhile.
+    /// Checks the durable page table: no two parts may have the same place, and the free map, if there is one, must agree. No
+    /// checkpoint can end while this runs.
     ///
     /// # Errors
     /// [`Error::CorruptMeta`] where it does not agree; errors of reading.

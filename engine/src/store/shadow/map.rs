@@ -190,7 +190,7 @@ impl ShadowStore {
             false => self.write_map()?,
         };
         let mut change = self.file.change()?;
-        // Both: without its log, the file must not depend on one of them.
+        // Both superblocks: a closed database has no log, so damage to a single one must not make it unreadable.
         for _ in 0..2 {
             let own = Own { map, ..Own::decode(change.own())? };
             change.write(meta, own.encode())?;

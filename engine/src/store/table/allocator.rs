@@ -236,7 +236,7 @@ impl PlaceAllocator {
         for piece in pieces(extent) {
             let marked = self.mark(piece, false);
             if !marked {
-                // Two pages of a page table that was made so had one place.
+                // Two pages had one place, in a page table that somebody has made that way.
                 tracing::error!(?piece, "a place was released twice: check the database");
                 self.released_twice = true;
             }

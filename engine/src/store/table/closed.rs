@@ -43,7 +43,7 @@ impl TableStore {
         } else {
             change.write(meta, directory.encode())?;
         }
-        // Both: without its log, the file must not depend on one of them.
+        // Both superblocks: a closed database has no log, so damage to a single one must not make it unreadable.
         change.write(meta, directory.encode())
     }
 

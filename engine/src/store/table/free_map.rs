@@ -2,7 +2,7 @@
 //! the page table. Which grains these are must not be decided here.
 //!
 //! The superblock names it beside the directory, and it says what the page table of that directory uses: the superblocks, the
-//! directory, groups, chunks and images, but not the map itself. No checkpoint names it any more.
+//! directory, groups, chunks and images, but not the map itself. The superblock of a checkpoint names no map.
 //!
 //! | at | bytes | field |
 //! |---|---|---|
@@ -68,6 +68,9 @@ pub(super) fn read(disk: &dyn Disk, place: MapPlace, end: u64, longest_place: u3
     let mut reader = Reader { disk, at: place.extent().offset(), left: place.len, crc: 0, bytes: Vec::new() };
     let head = reader.take(HEAD)?;
     let [pages, live, regions] = [0, 8, 16].map(|at| get_u64(head, at));
+    if pages > live || live > end {
+        return wrong("has more images than the file has room for");
+    }
     if regions > end.div_ceil(u64::from(REGION)) {
         return wrong("is of more regions than the file has");
     }

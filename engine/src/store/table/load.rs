@@ -37,11 +37,11 @@ pub(super) fn describe_damage(chunks: &Range<usize>) -> String {
 /// How a page table is read, and which damage to it is an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Any, except for a chunk with a wrong checksum.
+    /// Every damage is an error, except for a chunk with a wrong checksum.
     All,
-    /// The same. The places of images are those of the free map, and no chunk is decoded.
+    /// The same damage is an error. The places in use are those of the free map, and no chunk is decoded.
     Mapped,
-    /// None: damaged parts are left out.
+    /// Damaged parts are left out.
     WhatIsLeft,
 }
 

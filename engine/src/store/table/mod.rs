@@ -134,7 +134,7 @@ pub(crate) struct TableStore {
     superseded: AtomicU64,
     live: AtomicU64,
     compression: PageCompression,
-    /// The database was closed before it was opened.
+    /// The last session closed the database, and nothing was written since.
     closed: AtomicBool,
     /// Each flush writes the chunks of the page table that it changes.
     persists: AtomicBool,
@@ -157,8 +157,8 @@ impl TableStore {
     /// A damaged chunk of the page table costs its 256 pages, see [`PageStore::damage`].
     ///
     /// # Errors
-    /// [`Error::CorruptMeta`] where the directory of the page table or a group of its chunks is damaged, where two pages lie at one place, or
-    /// where the file is cut short.
+    /// [`Error::CorruptMeta`] where the directory of the page table or a group of its chunks is damaged, where the file is cut
+    /// short, or, unless a free map is used, where two pages lie at one place: then [`PageStore::check_places`] finds them.
     pub(crate) fn open(file: DatabaseFile) -> Result<TableStore> {
         let mut state = State::new(file.page_size());
         let Loaded { damaged, policies, dictionaries } = open_table(&Source::of(&file)?, &mut state)?;
@@ -362,7 +362,7 @@ impl PageStore for TableStore {
         Ok(pages)
     }
 
-    /// None if the database was closed: then no page waits to be dropped, and no chunk is read for it.
+    /// An empty list if the database was closed: then no page waits to be dropped. So no chunk is read.
     fn known_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
         match self.closed.load(atomic::Ordering::Relaxed) {
             true => Ok(Vec::new()),

@@ -18,11 +18,11 @@ const CHECKED: u64 = 1 << 62;
 /// All bits that are in memory only.
 const MARKS: u64 = FRESH | CHECKED;
 
-/// A chunk of so many stays in memory.
+/// One of this many chunks may stay in memory.
 const KEPT_PART: usize = 3;
 /// Chunks that stay in memory in any case: 16 MiB of them.
 const LEAST_KEPT: usize = (16 << 20) / CHUNK_BYTES;
-/// Chunks that are looked at, at the most, to find some that can leave the memory.
+/// The greatest number of chunks that are considered, to find some that can leave the memory.
 const MOST_LOOKS: usize = 1024;
 
 /// The entry of a page that has an image.
@@ -43,10 +43,10 @@ struct Chunk {
     changed: bool,
     /// A checkpoint has captured it that is not durable yet.
     pending: bool,
-    /// It was used since it was last looked at to leave the memory.
+    /// It was used since the last time that it was considered for removal from memory.
     used: Cell<bool>,
-    /// Another one at each change of an entry. No two contents of the chunk have the same, even if it was read anew between
-    /// them.
+    /// The version of the content: each change of an entry gives a new one. Two different contents never have the same version,
+    /// even if the chunk left the memory and was read again between them.
     version: u64,
     /// Where it was written, as it is now, ahead of the next checkpoint.
     ahead: Option<Location>,
@@ -89,9 +89,9 @@ pub(crate) struct PageTable {
     edited: bool,
     /// How many chunks are in memory.
     kept: usize,
-    /// At least so many stay there.
+    /// At least this many chunks may stay in memory.
     least_kept: usize,
-    /// The chunk that was looked at last to leave the memory.
+    /// The chunk that was last considered for removal from memory.
     hand: usize,
     pages: u64,
     live: u64,

@@ -63,7 +63,8 @@ impl TableStore {
         moved
     }
 
-    /// A group moves with its chunks, of which one is enough.
+    /// Makes the next checkpoint write chunks and groups that are too far back to new places. It writes a group if one of the
+    /// group's chunks is marked.
     fn move_chunks(&self) -> Result<()> {
         for index in self.chunks_to_move() {
             self.with_chunks(|state| state.table.mark_changed(index))?;

@@ -63,7 +63,7 @@ impl Engine {
             self.pool.forget(id);
             if let Some(store) = &self.store {
                 if let Err(cause) = store.drop_page(id) {
-                    tracing::warn!(%cause, page = %id, "a freed page keeps its place until the next opening");
+                    tracing::warn!(%cause, page = %id, "a freed page keeps its place until its id is used again");
                     kept.insert(id);
                 }
                 // A reader that followed an old link may have read the page again before the store dropped it. Remove

@@ -77,7 +77,7 @@ fn copy_match(out: &mut [u8], pos: usize, offset: usize, len: usize) -> Option<(
     if offset < len {
         return repeat(out, pos, offset, len);
     }
-    // Copies of a known length take less time than one of the right length.
+    // A copy whose length is a constant takes less time than one of exactly `len` bytes.
     match len {
         0..=SHORT if room >= SHORT => out.copy_within(from..from + SHORT, pos),
         0..=64 if room >= 64 => out.copy_within(from..from + 64, pos),

@@ -1,6 +1,7 @@
 //! Compresses a block: at each position the encoder looks where it has last seen the next four bytes.
 
 use super::{MIN_MATCH, MORE, array, copy_literals};
+use crate::base::bytes::common_prefix;
 use std::ops::Range;
 
 const ENTRIES: usize = 1 << ENTRY_BITS;
@@ -9,11 +10,12 @@ const ENTRY_BITS: u32 = 12;
 const LAST_MATCH: usize = 12;
 /// The last bytes of a block are literals.
 const LAST_LITERALS: usize = 5;
-/// After so many positions in a row without a match, the steps to the next ones get longer by a byte.
+/// Each time the count of positions without a match has grown by this number, the encoder goes forward by one byte more at
+/// each step.
 const MISSES_OF_STEP: usize = 32;
-/// Of the misses before a match, so many are forgiven; the others count for the positions after it. So in data that alternates
-/// between random bytes and others, the encoder soon takes no more than so many steps to pass random ones.
-const FORGIVEN: usize = 16;
+/// A match reduces the count of positions without a match by this number, not below 0. If random bytes and others alternate,
+/// the rest of the count grows. So after some time the encoder looks at about this many positions in a part of random bytes.
+const MISSES_OF_MATCH: usize = 16;
 
 /// The memory of the encoder, for one block after another.
 pub(in crate::store::compress) struct Encoder {
@@ -49,7 +51,7 @@ impl Encoder {
     /// The next position with four bytes that there were before, and how far before.
     #[inline(always)]
     fn next_match(&mut self, bytes: &[u8], mut at: usize, misses: &mut usize) -> Option<(usize, usize)> {
-        *misses = misses.saturating_sub(FORGIVEN);
+        *misses = misses.saturating_sub(MISSES_OF_MATCH);
         loop {
             // The byte before, and the bytes up to the end of the block that are needed.
             let near: [u8; 1 + LAST_MATCH] = array(bytes, at - 1)?;
@@ -70,7 +72,8 @@ impl Encoder {
         }
     }
 
-    /// Notes a position, unless it is in a run of one byte: the next run begins where this one began.
+    /// Notes `at` as the last position of its four bytes, unless these are four equal bytes: the noted position stays at the
+    /// beginning of their run, so that a later run of this byte matches from there.
     #[inline(always)]
     fn note(&mut self, bytes: &[u8], at: usize) {
         if let Some(word) = array(bytes, at).map(u32::from_le_bytes)
@@ -113,17 +116,7 @@ fn common_after(bytes: &[u8], at: usize, offset: usize) -> usize {
     let end = bytes.len().saturating_sub(LAST_LITERALS);
     let ours = bytes.get(at..end).unwrap_or_default();
     let others = bytes.get(at - offset..).unwrap_or_default();
-    let mut len = 0;
-    while let Some(a) = array(ours, len).map(u64::from_le_bytes)
-        && let Some(b) = array(others, len).map(u64::from_le_bytes)
-    {
-        if a != b {
-            return len + (a ^ b).trailing_zeros() as usize / 8;
-        }
-        len += 8;
-    }
-    let ours = ours.iter().skip(len);
-    len + ours.zip(others.iter().skip(len)).take_while(|(a, b)| a == b).count()
+    common_prefix(ours, others)
 }
 
 /// Writes the token of a sequence, and its literals. Its match has [`MIN_MATCH`] and `more` bytes.

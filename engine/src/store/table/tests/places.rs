@@ -47,7 +47,7 @@ impl Subject for TableStore {
 
 /// All chunks leave the memory that can, but one.
 pub(super) fn leave_memory(state: &mut State) {
-    // First they are not used any more.
+    // The first call clears the marks of use, the second removes the chunks.
     (0..2).for_each(|_| state.table.keep(1));
 }
 
