@@ -4,6 +4,7 @@
 use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, GROUP_BYTES, GROUP_CHUNKS};
 use super::image::IMAGE_HEADER;
 use super::place::{Extent, GRAIN, Location, grains_of};
+use super::region::REGION;
 use super::{State, TableStore};
 use crate::base::{Error, Result};
 use crate::store::compress::{DICTIONARY_BYTES, POLICY_BYTES};
@@ -11,6 +12,9 @@ use std::sync::atomic::Ordering;
 
 /// Least and most bytes by which the file grows at once; between them a sixteenth of its length.
 const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
+
+/// Bytes of the file in a region of the free map.
+const REGION_LEN: u64 = REGION as u64 * GRAIN as u64;
 
 /// Threads that write a chunk of the page table at the same time, at the most; more find less room than was promised.
 const MOST_THREADS: u64 = 64;
@@ -41,7 +45,8 @@ impl TableStore {
     fn grow(&self, needed: u64) -> Result<()> {
         let mut len = self.len.lock();
         if *len < needed {
-            let generous = needed + (*len / 16).clamp(*GROWTH.start(), *GROWTH.end());
+            // Whole regions, so that `longest_places` has no part of a region to look at.
+            let generous = (needed + (*len / 16).clamp(*GROWTH.start(), *GROWTH.end())).next_multiple_of(REGION_LEN);
             let target = match self.file.disk().reserve(generous) {
                 Err(Error::Full { .. }) => self.file.disk().reserve(needed).map(|()| needed)?,
                 reserved => reserved.map(|()| generous)?,
