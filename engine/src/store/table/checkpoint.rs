@@ -215,7 +215,8 @@ impl TableStore {
         if run.1.is_empty() { Ok(()) } else { write(&run) }
     }
 
-    /// After the superblock is durable: sets the new homes, and frees the places that only the old table used.
+    /// After the superblock is durable: sets the new homes, frees the places that only the old table used, and lets chunks
+    /// leave the memory.
     fn conclude(&self, captured: &[Captured], written: &Written, before: &Directory) {
         let mut guard = self.state.lock();
         let state = &mut *guard;
@@ -234,6 +235,7 @@ impl TableStore {
             state.allocator.release(extent);
         }
         state.captured = Arc::default();
+        state.table.captured_are_durable(captured.len());
     }
 }
 

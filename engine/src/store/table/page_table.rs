@@ -2,7 +2,8 @@
 //! This file must not allocate places or access the device.
 //!
 //! A chunk that is not in memory is [`Missing`]: the caller reads it, and asks again. A page of a chunk in memory takes 12
-//! bytes. A part of the chunks stays in memory: of the others, those leave it first that were not used for long. Work for a checkpoint is proportional to the chunks that have changed: they are in a list.
+//! bytes. A part of the chunks stays in memory: of the others, those leave it first that were not used for long. Work for a
+//! checkpoint is proportional to the chunks that have changed: they are in a list.
 
 use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, GROUP_CHUNKS};
 use super::place::{Location, Place};
@@ -22,8 +23,11 @@ const MARKS: u64 = FRESH | CHECKED;
 const KEPT_PART: usize = 3;
 /// Chunks that stay in memory in any case: 16 MiB of them.
 const LEAST_KEPT: usize = (16 << 20) / CHUNK_BYTES;
-/// The greatest number of chunks that are considered, to find some that can leave the memory.
+/// The greatest number of chunks that are considered when one is read, to find some that can leave the memory.
 const MOST_LOOKS: usize = 1024;
+/// Chunks that are considered for each one that a checkpoint has written: of a third of the chunks each can leave the memory
+/// when it is considered for the second time.
+const LOOKS_AT_CHECKPOINT: usize = 2 * KEPT_PART;
 
 /// The entry of a page that has an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -336,7 +340,13 @@ impl PageTable {
             slot.chunk = Some(chunk);
             self.kept += 1;
         }
-        self.make_room(missing.index);
+        self.make_room(missing.index, MOST_LOOKS.min(self.chunks.len()));
+    }
+
+    /// A checkpoint that has captured so many chunks is durable: all that have not changed since can leave the memory.
+    pub(crate) fn captured_are_durable(&mut self, captured: usize) {
+        let looks = MOST_LOOKS + LOOKS_AT_CHECKPOINT * captured;
+        self.make_room(usize::MAX, looks.min(2 * self.chunks.len()));
     }
 
     /// From now on at least so many bytes of chunks stay in memory.
@@ -347,14 +357,15 @@ impl PageTable {
     /// From now on at least so many chunks stay in memory.
     pub(crate) fn keep(&mut self, least: usize) {
         self.least_kept = least;
-        self.make_room(usize::MAX);
+        self.make_room(usize::MAX, MOST_LOOKS.min(self.chunks.len()));
     }
 
-    /// Lets chunks leave the memory that are as they were in the last durable checkpoint. The chunk at `index` stays, and those
-    /// that were used since the call before: what needs several chunks together gets them.
-    fn make_room(&mut self, index: usize) {
+    /// Lets chunks leave the memory that are as they were in the last durable checkpoint. Considers up to `looks` chunks. The
+    /// chunk at `index` stays, and those that were used since they were last considered: what needs several chunks together
+    /// gets them.
+    fn make_room(&mut self, index: usize, looks: usize) {
         let most = self.least_kept.max(self.chunks.len() / KEPT_PART);
-        let mut looks = 0..MOST_LOOKS.min(self.chunks.len());
+        let mut looks = 0..looks;
         while self.kept > most && looks.next().is_some() {
             self.hand = if self.hand + 1 < self.chunks.len() { self.hand + 1 } else { 0 };
             let Some(slot) = self.chunks.get_mut(self.hand).filter(|_| self.hand != index) else { continue };
