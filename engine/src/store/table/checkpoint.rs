@@ -81,7 +81,7 @@ impl TableStore {
         // The log of the older superblock stays. So if the newer one were lost, nothing would tell that places of the older
         // one are used again.
         let copied = if keeps_log { change.write(meta, written.directory.encode()) } else { Ok(()) };
-        self.conclude(&captured, &written, &before);
+        self.conclude(&captured, &written, (&before, change.meta().high_water));
         copied
     }
 
@@ -217,9 +217,10 @@ impl TableStore {
 
     /// After the superblock is durable: sets the new homes, frees the places that only the old table used, and lets chunks
     /// leave the memory.
-    fn conclude(&self, captured: &[Captured], written: &Written, before: &Directory) {
+    fn conclude(&self, captured: &[Captured], written: &Written, (before, high_water): (&Directory, u32)) {
         let mut guard = self.state.lock();
         let state = &mut *guard;
+        state.high_water = state.high_water.max(high_water);
         let mut free = std::mem::take(&mut state.frozen);
         for (chunk, &home) in captured.iter().zip(&written.homes) {
             let old = state.table.set_durable(chunk.index, home);

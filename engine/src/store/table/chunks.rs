@@ -4,7 +4,7 @@
 //! chunk has been read.
 
 use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, corrupt, each_in_chunk};
-use super::load::{describe_damage, pages_of};
+use super::load::{EntryLimits, describe_damage, pages_of};
 use super::page_table::{Entry, Missing};
 use super::place::{Extent, Location, Place};
 use super::{State, TableStore};
@@ -98,28 +98,20 @@ impl TableStore {
     /// The locations in a chunk and their numbers in it, or what is wrong with it.
     fn decode(&self, state: &State, chunk: &Range<usize>, bytes: &[u8]) -> Result<Vec<(usize, Location)>, String> {
         let (first, last) = pages_of(chunk);
+        let limits = EntryLimits { high_water: state.high_water, longest_image: self.longest_image() };
         let mut locations = Vec::with_capacity(CHUNK_PAGES);
-        // Places side by side, of which the last is that of this page. They are looked up together, which takes less time.
-        let mut run = (Extent::default(), first);
-        // Otherwise another page could be written there.
-        let check = |(run, page): (Extent, usize)| match state.allocator.is_used(run) {
-            true => Ok(()),
-            false => Err(corrupt(format!("page {page}, or one beside it, lies where nothing is"))),
-        };
+        // Places side by side, and the page that has the last of them. They are looked up together, which takes less time.
+        let mut runs: Vec<(Extent, PageId)> = Vec::new();
         let decoded = each_in_chunk(bytes, |slot, location| {
-            let (page, extent) = (first + slot, location.place.extent());
-            if extent.grains > self.longest_image() {
-                return Err(corrupt(format!("the image of page {page} is longer than a page")));
+            let (id, extent) = (limits.check(first + slot, location)?, location.place.extent());
+            match runs.last_mut().filter(|(run, _)| run.end() == extent.first) {
+                Some((run, last)) => (run.grains, *last) = (run.grains + extent.grains, id),
+                None => runs.push((extent, id)),
             }
-            if extent.first != run.0.end() {
-                check(run)?;
-                run.0 = Extent { first: extent.first, grains: 0 };
-            }
-            run = (Extent { grains: run.0.grains + extent.grains, ..run.0 }, page);
             locations.push((slot, location));
             Ok(())
         });
-        match decoded.and_then(|()| check(run)) {
+        match decoded.and_then(|()| check_runs(state, &mut runs)) {
             Ok(()) => Ok(locations),
             Err(Error::CorruptMeta { why, .. }) => {
                 Err(format!("its chunk {}, of pages {first} to {last}, is damaged: {why}", chunk.start))
@@ -127,4 +119,19 @@ impl TableStore {
             Err(other) => Err(other.to_string()),
         }
     }
+}
+
+/// An error if a write of a page could overwrite another one, or free its place: each of these runs of places must be in use,
+/// and must be its pages' alone.
+fn check_runs(state: &State, runs: &mut [(Extent, PageId)]) -> Result<()> {
+    let wrong = |page: PageId, what: &str| Err(corrupt(format!("page {page}, or one beside it, lies where {what} is")));
+    if let Some((_, page)) = runs.iter().find(|(run, _)| !state.allocator.is_used(*run)) {
+        return wrong(*page, "nothing");
+    }
+    runs.sort_unstable();
+    let shared = runs.windows(2).find_map(|pair| match pair {
+        [(one, _), (next, page)] if one.end() > next.first => Some(*page),
+        _ => None,
+    });
+    shared.map_or(Ok(()), |page| wrong(page, "another one"))
 }

@@ -34,6 +34,30 @@ pub(super) fn describe_damage(chunks: &Range<usize>) -> String {
     }
 }
 
+/// What holds for each entry of the page table.
+#[derive(Clone, Copy)]
+pub(super) struct EntryLimits {
+    /// No page has this id or a greater one.
+    pub(super) high_water: u32,
+    /// In grains.
+    pub(super) longest_image: u64,
+}
+
+impl EntryLimits {
+    /// The id of the page with this number. An error if there is no such page, or if its image cannot be so long.
+    pub(super) fn check(self, page: usize, location: Location) -> Result<PageId> {
+        let EntryLimits { high_water, longest_image } = self;
+        let id = PageId(u32::try_from(page).unwrap_or(u32::MAX));
+        if id.0 >= high_water {
+            return Err(corrupt(format!("page {id} is none of the {high_water} that there are")));
+        }
+        if location.place.grains() > longest_image {
+            return Err(corrupt(format!("the image of page {id} is longer than a page")));
+        }
+        Ok(id)
+    }
+}
+
 /// How a page table is read, and which damage to it is an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
@@ -144,6 +168,7 @@ pub(super) fn open_table(source: &Source<'_>, state: &mut State) -> Result<Loade
 /// The same in a given way.
 pub(super) fn load_table(source: &Source<'_>, state: &mut State, reading: Reading) -> Result<Loaded> {
     let &Source { disk, page_size, high_water, directory } = source;
+    state.high_water = high_water;
     if directory.len == 0 {
         return Ok(Loaded::default());
     }
@@ -154,8 +179,8 @@ pub(super) fn load_table(source: &Source<'_>, state: &mut State, reading: Readin
         state.allocator = allocator;
         state.table.count(pages, live);
     }
-    let longest_image = grains_of(page_size + IMAGE_HEADER);
-    let mut loader = Loader { disk, end, high_water, longest_image, reading, state, parts: 0, bytes: Vec::new() };
+    let limits = EntryLimits { high_water, longest_image: grains_of(page_size + IMAGE_HEADER) };
+    let mut loader = Loader { disk, end, limits, reading, state, parts: 0, bytes: Vec::new() };
     let (groups, mut loaded) = loader.load_directory(&directory)?;
     for (index, home) in groups.into_iter().enumerate() {
         if let Some(home) = home {
@@ -175,9 +200,7 @@ struct Loader<'a> {
     disk: &'a dyn Disk,
     /// Of the file, in grains.
     end: u64,
-    high_water: u32,
-    /// In grains.
-    longest_image: u64,
+    limits: EntryLimits,
     reading: Reading,
     state: &'a mut State,
     /// Grains of the directory, groups and chunks.
@@ -220,7 +243,7 @@ impl Loader<'_> {
 
     /// Reads the directory: the locations of groups, the policies and the places of dictionaries.
     fn load_directory(&mut self, directory: &Directory) -> Result<(Vec<Option<Location>>, Loaded)> {
-        let high_water = self.high_water;
+        let high_water = self.limits.high_water;
         let chunks = (high_water as usize).div_ceil(CHUNK_PAGES);
         if directory.groups_len() > (chunks.div_ceil(GROUP_CHUNKS) * Location::BYTES) as u64 {
             return Err(corrupt(format!("its directory is of more pages than the {high_water} that there are")));
@@ -242,7 +265,7 @@ impl Loader<'_> {
     /// Reads a group, whose location is in the directory, and its chunks.
     fn load_group(&mut self, index: usize, home: Location, damaged: &mut Vec<Range<usize>>) -> Result<()> {
         let first = index * GROUP_CHUNKS;
-        let chunks = (self.high_water as usize).div_ceil(CHUNK_PAGES);
+        let chunks = (self.limits.high_water as usize).div_ceil(CHUNK_PAGES);
         let read = self.read_group(index, home);
         let Some(homes) = self.or_nothing(read.map(Some), None)? else {
             let lost = first..(first + GROUP_CHUNKS).min(chunks);
@@ -254,7 +277,7 @@ impl Loader<'_> {
         for (index, home) in (first..).zip(homes) {
             let Some(home) = home else { continue };
             if index >= chunks {
-                let high_water = self.high_water;
+                let high_water = self.limits.high_water;
                 return Err(corrupt(format!("its chunk {index} is of none of the {high_water} pages that there are")));
             }
             let sound = self.read_chunk(index, home);
@@ -299,7 +322,7 @@ impl Loader<'_> {
     /// Counts the pages of the chunk that was read, and takes their places. If damaged parts are left out, the chunk stays in
     /// memory.
     fn load_chunk(&mut self, index: usize, home: Location) -> Result<()> {
-        let Loader { end, high_water, longest_image, reading, .. } = *self;
+        let Loader { end, limits, reading, .. } = *self;
         if reading == Reading::Mapped {
             self.state.table.set_home(index, Some(home));
             return Ok(());
@@ -309,13 +332,7 @@ impl Loader<'_> {
         let or_lenient = |taken: Result<()>| if reading == Reading::WhatIsLeft { Ok(()) } else { taken };
         let (mut run, mut kept, mut pages, mut live) = (Run::default(), Vec::new(), 0, 0);
         each_in_chunk(&self.bytes, |slot, location| {
-            let id = PageId(u32::try_from(index * CHUNK_PAGES + slot).unwrap_or(u32::MAX));
-            if id.0 >= high_water {
-                return Err(corrupt(format!("page {id} is none of the {high_water} that there are")));
-            }
-            if location.place.grains() > longest_image {
-                return Err(corrupt(format!("the image of page {id} is longer than a page")));
-            }
+            let id = limits.check(index * CHUNK_PAGES + slot, location)?;
             (pages, live) = (pages + 1, live + location.place.grains());
             if reading == Reading::WhatIsLeft {
                 kept.push((slot, location));

@@ -79,6 +79,8 @@ pub(super) struct State {
     pub(super) reserved: BTreeMap<u64, Extent>,
     /// Chunks captured by the last freeze, as long as its checkpoint is not durable.
     captured: Arc<Vec<Captured>>,
+    /// No page of the last durable checkpoint has this id or a greater one.
+    high_water: u32,
     /// How often the table was frozen.
     freezes: u64,
 }
@@ -94,6 +96,7 @@ impl State {
             frozen: Vec::new(),
             reserved: BTreeMap::new(),
             captured: Arc::default(),
+            high_water: 0,
             freezes: 0,
         }
     }

@@ -240,6 +240,78 @@ fn a_close_with_grains_in_use_that_the_page_table_does_not_name_writes_none() {
     assert!(open(&disk).unwrap().read(PageId(1), &mut vec![0; PAGE_SIZE]).unwrap().is_some());
 }
 
+/// Changes the first chunk of the page table. The checksums of the chunk, of its group and of the directory are made right
+/// again, and the map stays as it was.
+fn rewrite_chunk(disk: &Arc<Failing>, change: impl FnOnce(&mut [u8])) {
+    let (state, _) = load(disk, Reading::All).unwrap();
+    let (home, group) = (state.table.home(0).unwrap(), state.table.groups()[0].unwrap());
+    let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
+    let directory = Directory::decode(&file.own()).unwrap();
+    let mut chunk = vec![0; CHUNK_BYTES];
+    disk.read_at(home.place.offset(), &mut chunk).unwrap();
+    change(&mut chunk);
+    disk.write_at(home.place.offset(), &chunk).unwrap();
+    let mut homes = state.table.homes_of(0);
+    homes[0] = Some(Location { crc: checksum(&chunk), ..home });
+    let homes = encode_group(&homes);
+    disk.write_at(group.place.offset(), &homes).unwrap();
+    let groups = Location { crc: checksum(&homes), ..group }.encode();
+    disk.write_at(directory.extent().offset(), &groups).unwrap();
+    let directory = Directory { crc: checksum(&groups), ..directory };
+    file.change().unwrap().write(meta(), directory.encode()).unwrap();
+}
+
+/// All pages of a chunk are lost, and nothing can be written there: `why` is the reason.
+fn is_refused(disk: &Arc<Failing>, pages: std::ops::Range<u32>, why: &str) {
+    let store = open(disk).unwrap();
+    assert!(store.damage().is_none(), "no chunk is decoded");
+    let used = store.state.lock().allocator.used();
+    let mut found = vec![0; PAGE_SIZE];
+    for id in 0..PAGES {
+        let (read, is_lost) = (store.read(PageId(id), &mut found), pages.contains(&id));
+        match read {
+            Err(Error::Corrupt { what, .. }) => assert!(is_lost && what.contains(why), "page {id}: {what}"),
+            Ok(is_there) => assert!(!is_lost && (is_there.is_none() || found == page(id, 3)), "page {id}"),
+            Err(other) => panic!("page {id}: {other}"),
+        }
+    }
+    assert!(store.damage().is_some() && store.check_places().is_err());
+    let id = PageId(pages.start);
+    assert!(matches!(store.write(id, &page(id.0, 9)), Err(Error::CorruptMeta { .. })));
+    assert!(matches!(store.drop_page(id), Err(Error::CorruptMeta { .. })));
+    assert_eq!(store.state.lock().allocator.used(), used, "nothing is freed");
+}
+
+#[test]
+fn a_chunk_with_two_pages_at_one_place_is_damage_when_it_is_read() {
+    for (from, to) in [(1, 2), (2, 1), (3, 251), (251, 6), (8, 5)] {
+        let disk = closed();
+        rewrite_chunk(&disk, |chunk| {
+            chunk.copy_within(from * Location::BYTES..(from + 1) * Location::BYTES, to * Location::BYTES);
+        });
+        is_refused(&disk, 0..256, "where another one is");
+    }
+    // The last grain of one image is the first of the next.
+    let disk = closed();
+    rewrite_chunk(&disk, |chunk| {
+        let field = |id: usize| id * Location::BYTES..(id + 1) * Location::BYTES;
+        let at = Location::decode(&chunk[field(6)]).unwrap();
+        let place = place::Place::new(at.place.first() + at.place.grains() - 1, 1).unwrap();
+        chunk[field(5)].copy_from_slice(&Location { place, ..at }.encode());
+    });
+    is_refused(&disk, 0..256, "where another one is");
+}
+
+#[test]
+fn a_chunk_with_a_page_that_does_not_exist_is_damage_when_it_is_read() {
+    let disk = closed();
+    let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
+    let directory = file.own();
+    file.change().unwrap().write(Meta { high_water: 600, ..meta() }, directory).unwrap();
+    drop(file);
+    is_refused(&disk, 512..PAGES, "none of the 600");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
     /// The checksums of the chunk, of its group and of the directory are made right again, and the map is as it was.
@@ -249,27 +321,12 @@ proptest! {
         copies in proptest::collection::vec((0..CHUNK_PAGES, 0..CHUNK_PAGES), 0..6),
     ) {
         let disk = closed();
-        let (state, _) = load(&disk, Reading::All).unwrap();
-        let (home, group) = (state.table.home(0).unwrap(), state.table.groups()[0].unwrap());
-        let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
-        let directory = Directory::decode(&file.own()).unwrap();
-        let mut chunk = vec![0; CHUNK_BYTES];
-        disk.read_at(home.place.offset(), &mut chunk).unwrap();
-        for (from, to) in copies {
-            chunk.copy_within(from * Location::BYTES..(from + 1) * Location::BYTES, to * Location::BYTES);
-        }
-        hits.iter().for_each(|&(at, byte)| chunk[at] = byte);
-        disk.write_at(home.place.offset(), &chunk).unwrap();
-        let mut homes = state.table.homes_of(0);
-        homes[0] = Some(Location { crc: checksum(&chunk), ..home });
-        let homes = encode_group(&homes);
-        disk.write_at(group.place.offset(), &homes).unwrap();
-        let groups = Location { crc: checksum(&homes), ..group }.encode();
-        disk.write_at(directory.extent().offset(), &groups).unwrap();
-        let directory = Directory { crc: checksum(&groups), ..directory };
-        file.change().unwrap().write(meta(), directory.encode()).unwrap();
-        drop(file);
-
+        rewrite_chunk(&disk, |chunk| {
+            for (from, to) in copies {
+                chunk.copy_within(from * Location::BYTES..(from + 1) * Location::BYTES, to * Location::BYTES);
+            }
+            hits.iter().for_each(|&(at, byte)| chunk[at] = byte);
+        });
         let store = open(&disk).unwrap();
         let mut found = vec![0; PAGE_SIZE];
         for id in 0..PAGES {
