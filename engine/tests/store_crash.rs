@@ -360,7 +360,7 @@ impl Run {
     }
 
     fn compact(&mut self) -> Result<()> {
-        self.store.relocate(8)?;
+        self.store.relocate(&mut Vec::new(), 8)?;
         self.checkpoint(std::iter::empty())?;
         self.store.shrink(0)
     }

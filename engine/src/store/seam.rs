@@ -366,9 +366,10 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     fn ensure_room(&self, pages: u64) -> Result<()>;
 
     /// Moves up to `most` pages towards the front of the file; returns how many have moved. After the next checkpoint
-    /// [`PageStore::shrink`] cuts the file.
-    fn relocate(&self, most: usize) -> Result<usize> {
-        let _ = most;
+    /// [`PageStore::shrink`] cuts the file. `tail` is empty at the first call of a compaction, and is passed on from one call
+    /// to the next: it has pages near the end of the file.
+    fn relocate(&self, tail: &mut Vec<PageId>, most: usize) -> Result<usize> {
+        let _ = (tail, most);
         Ok(0)
     }
 

@@ -436,8 +436,8 @@ impl PageStore for TableStore {
         TableStore::ensure_room(self, pages)
     }
 
-    fn relocate(&self, most: usize) -> Result<usize> {
-        TableStore::relocate(self, most)
+    fn relocate(&self, tail: &mut Vec<PageId>, most: usize) -> Result<usize> {
+        TableStore::relocate(self, tail, most)
     }
 
     fn shrink(&self, pages: u64) -> Result<()> {

@@ -9,6 +9,9 @@ use crate::io::WriteKind;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// Pages that are looked for together: those of several rounds of a compaction, because it takes the whole page table.
+const GATHERED: usize = 1 << 18;
+
 impl TableStore {
     /// Up to `most` pages with the highest places, the highest first. Pages inside the length that the file would have without
     /// free runs are left out.
@@ -29,18 +32,40 @@ impl TableStore {
     /// Moves the highest images to lower places. Makes the next checkpoint write the chunks of the page table again that are
     /// beyond the length of a file without free runs. A page that does not move has the lowest place that there is for it. The
     /// places that become empty are free after the next checkpoint.
-    pub(super) fn relocate(&self, most: usize) -> Result<usize> {
+    ///
+    /// `tail` has pages that an earlier call has found and not moved, the highest first. If none of them can be moved, the
+    /// pages are looked for anew.
+    pub(super) fn relocate(&self, tail: &mut Vec<PageId>, most: usize) -> Result<usize> {
+        let mut moved = self.move_first(tail, most)?;
+        if moved == 0 && most > 0 {
+            *tail = self.tail_pages(GATHERED.max(most))?;
+            moved = self.move_first(tail, most)?;
+        }
+        self.move_chunks()?;
+        Ok(moved)
+    }
+
+    /// Moves the images of up to `most` of these pages. Those that have moved, or need not move any more, are removed.
+    fn move_first(&self, tail: &mut Vec<PageId>, most: usize) -> Result<usize> {
+        let dense = self.state.lock().allocator.used();
         let mut buffer = ReadBuffer::default();
-        let mut moved = 0;
-        for id in self.tail_pages(most)? {
-            if let Some(at) = self.location(id)? {
+        let (mut seen, mut moved, mut stay) = (0, 0, Vec::new());
+        for &id in &*tail {
+            if moved + stay.len() >= most {
+                break;
+            }
+            seen += 1;
+            if let Some(at) = self.location(id)?.filter(|at| at.place.first() >= dense) {
                 // An image that is damaged stays: moving it would only hide what is wrong with it.
-                if self.read_image(id, at, &mut buffer).is_ok() {
-                    moved += usize::from(self.move_image(id, at, &buffer.image)?);
+                let is_moved = self.read_image(id, at, &mut buffer).is_ok() && self.move_image(id, at, &buffer.image)?;
+                if is_moved {
+                    moved += 1;
+                } else {
+                    stay.push(id);
                 }
             }
         }
-        self.move_chunks()?;
+        tail.splice(..seen, stay);
         Ok(moved)
     }
 

@@ -132,6 +132,8 @@ pub(in crate::store) struct ModelRun<S> {
     frozen: Option<(Frozen, Pages, BTreeSet<u32>)>,
     /// Dropped pages whose ids must not be used before the next checkpoint.
     withheld: BTreeSet<u32>,
+    /// What compactions have found at the end of the file.
+    tail: Vec<PageId>,
     seed: u64,
     /// A write has failed that was not repeated, so that pages may be other than in the model.
     spoilt: bool,
@@ -157,6 +159,7 @@ impl<S: Subject> ModelRun<S> {
             written,
             frozen: None,
             withheld: BTreeSet::new(),
+            tail: Vec::new(),
             seed: 0,
             spoilt: false,
         }
@@ -213,7 +216,7 @@ impl<S: Subject> ModelRun<S> {
             }
             &Step::Fail { left, reaches } => self.disk.arm(left, reaches),
             Step::Compact => {
-                if self.store.relocate(20).is_ok() {
+                if self.store.relocate(&mut self.tail, 20).is_ok() {
                     self.store.shrink(0).unwrap();
                 }
             }
@@ -393,7 +396,7 @@ fn a_compaction_leaves_no_gaps_and_cuts_the_file() {
     checkpoint(&mut run);
     let before = run.store.stats();
     loop {
-        let moved = run.store.relocate(16).unwrap();
+        let moved = run.store.relocate(&mut run.tail, 16).unwrap();
         checkpoint(&mut run);
         run.store.shrink(0).unwrap();
         if moved == 0 {

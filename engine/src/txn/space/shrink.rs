@@ -37,7 +37,7 @@ impl Engine {
     /// log.
     pub(in crate::txn) fn shrink_within(&self, limits: ShrinkLimits) -> Result<()> {
         let Some(store) = &self.store else { return Ok(()) };
-        let mut left = limits.max_moved;
+        let (mut left, mut tail) = (limits.max_moved, Vec::new());
         for _ in 0..MAX_ROUNDS {
             store.shrink(self.pool.dirty_pages())?;
             let stats = store.stats();
@@ -50,7 +50,7 @@ impl Engine {
             let waiting = self.pool.dirty_pages() * 2 * self.pool.page_size() as u64;
             let pages = (left.min(stats.free_bytes.saturating_sub(waiting) / 2) / image).min(MOVE_PAGES);
             let pages = usize::try_from(pages).unwrap_or(0);
-            let moved = store.relocate(pages)?;
+            let moved = store.relocate(&mut tail, pages)?;
             left = left.saturating_sub(moved as u64 * image);
             if moved == 0 {
                 break;

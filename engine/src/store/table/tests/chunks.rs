@@ -92,3 +92,39 @@ fn chunks_stay_that_have_memory() {
     };
     assert!(missing_after(0) > 0 && missing_after(3) == 0);
 }
+
+#[test]
+fn a_round_of_a_compaction_reads_only_the_chunks_of_the_pages_that_move() {
+    let disk = file();
+    let store = open(&disk).unwrap();
+    let checkpoint = |store: &TableStore| store.finish(store.freeze(), meta()).unwrap();
+    (10..550).for_each(|id| store.drop_page(PageId(id)).unwrap());
+    checkpoint(&store);
+    // From here on no chunk of the page table has to move.
+    assert_eq!(store.relocate(&mut Vec::new(), 0).unwrap(), 0);
+    checkpoint(&store);
+    drop(store);
+    let moves = |tail: &mut Vec<PageId>, most, expected| {
+        // With its free map, an opening keeps no chunks.
+        let store = open(&disk).unwrap();
+        checkpoint(&store);
+        store.close(meta()).unwrap();
+        let store = open(&disk).unwrap();
+        let moved = store.relocate(tail, most).unwrap();
+        let in_memory = [1, 600].map(|id| store.state.lock().table.check_present(PageId(id)).is_ok());
+        assert_eq!((moved, in_memory), expected);
+        checkpoint(&store);
+    };
+    let mut tail = Vec::new();
+    moves(&mut tail, 0, (0, [false, false]));
+    moves(&mut tail, 5, (5, [true, true]));
+    let left = tail.len();
+    moves(&mut tail, 5, (5, [false, true]));
+    assert_eq!(tail.len(), left - 5);
+    // Where none of them can be moved, pages are looked for anew.
+    moves(&mut vec![PageId(1)], 5, (5, [true, true]));
+    let (store, mut found) = (open(&disk).unwrap(), vec![0; PAGE_SIZE]);
+    for id in (0..10).chain(550..PAGES) {
+        assert!(store.read(PageId(id), &mut found).unwrap().is_some() && found == page(id, 3), "page {id}");
+    }
+}
