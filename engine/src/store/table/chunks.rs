@@ -57,8 +57,7 @@ impl TableStore {
 
     /// Calls `visit` with the pages from `from` to before `to` that have an image, and with their places, chunk by chunk.
     pub(super) fn each_page(&self, from: PageId, to: PageId, mut visit: impl FnMut(PageId, Place)) -> Result<()> {
-        let last = (to.0 as usize).div_ceil(CHUNK_PAGES).min(self.state.lock().table.chunks());
-        for index in from.0 as usize / CHUNK_PAGES..last {
+        for index in self.chunks_between(from, to) {
             for (id, place) in self.with_chunks(|state| state.table.pages_of(index))? {
                 if (from.0..to.0).contains(&id.0) {
                     visit(id, place);
@@ -66,6 +65,22 @@ impl TableStore {
             }
         }
         Ok(())
+    }
+
+    /// The pages from `from` to before `to` that have an image. After an opening that has decoded the chunks, none is read.
+    pub(super) fn known_pages(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
+        let mut pages = Vec::new();
+        for index in self.chunks_between(from, to) {
+            pages.extend(self.with_chunks(|state| state.table.known_of(index))?);
+        }
+        pages.retain(|id| (from.0..to.0).contains(&id.0));
+        Ok(pages)
+    }
+
+    /// The chunks that have pages from `from` to before `to`.
+    fn chunks_between(&self, from: PageId, to: PageId) -> Range<usize> {
+        let end = (to.0 as usize).div_ceil(CHUNK_PAGES).min(self.state.lock().table.chunks());
+        from.0 as usize / CHUNK_PAGES..end
     }
 
     /// Reads a chunk, unless another thread has read it meanwhile.

@@ -84,6 +84,7 @@ impl TableStore {
         let (high_water, directory) = (change.meta().high_water, Directory::decode(change.own())?);
         let source = Source { disk, page_size, high_water, directory };
         let mut all = State::new(page_size);
+        all.table.keep(0);
         if let Some(lost) = load_table(&source, &mut all, Reading::All)?.damaged.first() {
             return Err(corrupt(describe_damage(lost)));
         }

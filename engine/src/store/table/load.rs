@@ -6,7 +6,7 @@ use super::encoding::{
 };
 use super::free_map::{self, FreeMap};
 use super::image::IMAGE_HEADER;
-use super::page_table::Missing;
+use super::page_table::{Missing, WithImage};
 use super::place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use super::{PlaceAllocator, State};
 use crate::base::checksum::checksum;
@@ -319,8 +319,8 @@ impl Loader<'_> {
         Ok(checksum(&self.bytes) == home.crc)
     }
 
-    /// Counts the pages of the chunk that was read, and takes their places. If damaged parts are left out, the chunk stays in
-    /// memory.
+    /// Counts the pages of the chunk that was read, and takes their places. The chunk stays in memory if there is room for it,
+    /// and always if damaged parts are left out.
     fn load_chunk(&mut self, index: usize, home: Location) -> Result<()> {
         let Loader { end, limits, reading, .. } = *self;
         if reading == Reading::Mapped {
@@ -330,11 +330,14 @@ impl Loader<'_> {
         let State { table, allocator, .. } = &mut *self.state;
         // Reading a page reports it.
         let or_lenient = |taken: Result<()>| if reading == Reading::WhatIsLeft { Ok(()) } else { taken };
-        let (mut run, mut kept, mut pages, mut live) = (Run::default(), Vec::new(), 0, 0);
+        let is_kept = reading == Reading::WhatIsLeft || table.has_room();
+        let (mut run, mut kept, mut with_image) = (Run::default(), Vec::new(), WithImage::default());
+        let (mut pages, mut live) = (0, 0);
         each_in_chunk(&self.bytes, |slot, location| {
             let id = limits.check(index * CHUNK_PAGES + slot, location)?;
             (pages, live) = (pages + 1, live + location.place.grains());
-            if reading == Reading::WhatIsLeft {
+            with_image.add(slot);
+            if is_kept {
                 kept.push((slot, location));
             }
             let extent = location.place.extent();
@@ -342,8 +345,8 @@ impl Loader<'_> {
             or_lenient(reaches.and_then(|()| run.add(allocator, id, extent)))
         })?;
         or_lenient(run.take(allocator))?;
-        table.add_home(index, home, (pages, live));
-        if reading == Reading::WhatIsLeft {
+        table.add_home(index, home, (pages, live), with_image);
+        if is_kept {
             table.load(Missing { index, home }, kept.into_iter());
         }
         Ok(())

@@ -369,7 +369,7 @@ impl PageStore for TableStore {
     fn known_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
         match self.closed.load(atomic::Ordering::Relaxed) {
             true => Ok(Vec::new()),
-            false => self.pages_between(from, to),
+            false => self.known_pages(from, to),
         }
     }
 

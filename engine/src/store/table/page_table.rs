@@ -80,6 +80,22 @@ pub(crate) struct Captured {
     pub(crate) bytes: Option<Box<[u8]>>,
 }
 
+/// Which pages of a chunk have an image.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct WithImage([u64; CHUNK_PAGES / 64]);
+
+impl WithImage {
+    pub(crate) fn add(&mut self, slot: usize) {
+        if let Some(word) = self.0.get_mut(slot / 64) {
+            *word |= 1 << (slot % 64);
+        }
+    }
+
+    fn has(&self, slot: usize) -> bool {
+        self.0.get(slot / 64).is_some_and(|word| word & 1 << (slot % 64) != 0)
+    }
+}
+
 /// The page table in memory.
 pub(crate) struct PageTable {
     chunks: Vec<Slot>,
@@ -99,6 +115,9 @@ pub(crate) struct PageTable {
     hand: usize,
     pages: u64,
     live: u64,
+    /// What an opening has found in the chunks, which holds for those that are not in memory. Empty after a checkpoint, and where
+    /// no chunk was decoded.
+    opened: Vec<WithImage>,
 }
 
 impl Default for PageTable {
@@ -114,6 +133,7 @@ impl Default for PageTable {
             hand: 0,
             pages: 0,
             live: 0,
+            opened: Vec::new(),
         }
     }
 }
@@ -316,9 +336,18 @@ impl PageTable {
     }
 
     /// Notes that a chunk with so many pages, and so many grains of images, is in the last durable checkpoint.
-    pub(crate) fn add_home(&mut self, index: usize, home: Location, (pages, live): (u64, u64)) {
+    pub(crate) fn add_home(&mut self, index: usize, home: Location, (pages, live): (u64, u64), with_image: WithImage) {
         self.set_home(index, Some(home));
         self.count(pages, live);
+        self.opened.resize(self.opened.len().max(index + 1), WithImage::default());
+        if let Some(of_chunk) = self.opened.get_mut(index) {
+            *of_chunk = with_image;
+        }
+    }
+
+    /// True if one more chunk may stay in memory in any case.
+    pub(crate) fn has_room(&self) -> bool {
+        self.kept < self.least_kept
     }
 
     /// True if this chunk is still to be read.
@@ -345,6 +374,7 @@ impl PageTable {
 
     /// A checkpoint that has captured so many chunks is durable: all that have not changed since can leave the memory.
     pub(crate) fn captured_are_durable(&mut self, captured: usize) {
+        self.opened = Vec::new();
         let looks = MOST_LOOKS + LOOKS_AT_CHECKPOINT * captured;
         self.make_room(usize::MAX, looks.min(2 * self.chunks.len()));
     }
@@ -378,6 +408,17 @@ impl PageTable {
                 self.kept -= 1;
             }
         }
+    }
+
+    /// The pages of a chunk that have an image. A chunk that an opening has decoded need not be in memory.
+    pub(crate) fn known_of(&self, index: usize) -> Result<Vec<PageId>, Missing> {
+        let missing = match self.pages_of(index) {
+            Ok(pages) => return Ok(pages.into_iter().map(|(id, _)| id).collect()),
+            Err(missing) => missing,
+        };
+        let of_chunk = self.opened.get(index).ok_or(missing)?;
+        let ids = (0..CHUNK_PAGES).filter(|slot| of_chunk.has(*slot));
+        Ok(ids.filter_map(|slot| u32::try_from(index * CHUNK_PAGES + slot).ok()).map(PageId).collect())
     }
 
     /// The pages of a chunk that have an image, and the places of these.

@@ -57,7 +57,8 @@ impl TableStore {
             seen += 1;
             if let Some(at) = self.location(id)?.filter(|at| at.place.first() >= dense) {
                 // An image that is damaged stays: moving it would only hide what is wrong with it.
-                let is_moved = self.read_image(id, at, &mut buffer).is_ok() && self.move_image(id, at, &buffer.image)?;
+                let is_moved =
+                    self.read_image(id, at, &mut buffer).is_ok() && self.move_image(id, at, &buffer.image)?;
                 if is_moved {
                     moved += 1;
                 } else {

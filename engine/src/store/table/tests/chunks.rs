@@ -27,9 +27,34 @@ fn a_database_that_was_closed_has_no_page_to_be_dropped() {
 }
 
 #[test]
+fn an_opening_without_a_free_map_keeps_chunks_and_knows_all_pages() {
+    let disk = file();
+    let store = open(&disk).unwrap();
+    let in_memory = || [1, 300, 600].map(|id| store.state.lock().table.check_present(PageId(id)).is_ok());
+    assert_eq!(in_memory(), [true; 3]);
+    let forget = || (0..2).for_each(|_| store.state.lock().table.keep(0));
+    forget();
+    store.drop_page(PageId(300)).unwrap();
+    store.write(PageId(PAGES), &page(PAGES, 3)).unwrap();
+    forget();
+    let expected: Vec<PageId> = (0..=PAGES).filter(|id| *id != 300).map(PageId).collect();
+    let known = || store.known_between(PageId(0), PageId(PAGES + 1)).unwrap();
+    assert_eq!((known(), in_memory()), (expected.clone(), [false, true, true]), "a chunk that has changed stays");
+    assert_eq!(store.known_between(PageId(9), PageId(11)).unwrap(), [PageId(9), PageId(10)]);
+    assert_eq!(in_memory(), [false, true, true]);
+    store.finish(store.freeze(), meta()).unwrap();
+    forget();
+    store.drop_page(PageId(3)).unwrap();
+    store.finish(store.freeze(), meta()).unwrap();
+    forget();
+    assert_eq!(known(), expected.into_iter().filter(|id| *id != PageId(3)).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_chunk_that_is_damaged_after_the_opening_costs_its_pages() {
     let disk = file();
     let store = open(&disk).unwrap();
+    (0..2).for_each(|_| store.state.lock().table.keep(0));
     let home = store.state.lock().table.home(1).unwrap();
     let mut byte = [0];
     disk.read_at(home.place.offset() + 9, &mut byte).unwrap();
@@ -56,7 +81,7 @@ fn a_chunk_that_is_damaged_after_the_opening_costs_its_pages() {
 fn a_batch_gets_all_of_its_chunks_and_chunks_that_were_captured_stay() {
     let disk = file();
     let store = open(&disk).unwrap();
-    store.state.lock().table.keep(1);
+    places::leave_memory(&mut store.state.lock());
     let ids = [1, 300, 600, 2, 301, 601];
     let mut writer = store.writer();
     for id in ids {
@@ -82,7 +107,7 @@ fn chunks_stay_that_have_memory() {
     let disk = file();
     let missing_after = |chunks: usize| {
         let store = open(&disk).unwrap();
-        store.state.lock().table.keep(1);
+        places::leave_memory(&mut store.state.lock());
         store.give_memory(chunks * encoding::CHUNK_BYTES);
         for id in [1, 300, 600].repeat(3) {
             store.read(PageId(id), &mut [0; PAGE_SIZE]).unwrap().unwrap();

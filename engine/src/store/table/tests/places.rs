@@ -3,6 +3,7 @@
 use super::*;
 use crate::base::TableId;
 use crate::page::unpack;
+use crate::store::table::page_table::WithImage;
 use crate::store::tests::model::{ModelRun, Step, Subject};
 use crate::store::{Compression, Overflow, PagePolicy, Target};
 
@@ -13,7 +14,7 @@ impl Subject for TableStore {
     fn of(file: DatabaseFile) -> Result<TableStore> {
         let store = TableStore::open(file)?;
         // Chunks leave the memory and are read again.
-        store.state.lock().table.keep(1);
+        leave_memory(&mut store.state.lock());
         Ok(store)
     }
 
@@ -220,7 +221,7 @@ fn the_mark_of_a_checked_page_lasts_until_its_image_changes_and_is_not_written()
     assert_eq!(table.get(PageId(5)).unwrap(), Some(Entry { location: old, fresh: false, checked: true }));
     let (bytes, _) = table.encode(0).unwrap();
     let mut again = PageTable::default();
-    again.add_home(0, old, (1, 3));
+    again.add_home(0, old, (1, 3), WithImage::default());
     let missing = again.get(PageId(5)).unwrap_err();
     let mut locations = Vec::new();
     let entered = encoding::each_in_chunk(&bytes, |slot, location| {

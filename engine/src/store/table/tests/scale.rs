@@ -1,6 +1,6 @@
 //! What a large database costs: memory for each page, processor time to open it, and what a checkpoint writes. The whole
 //! size, 1 TiB of pages of 8 KiB, is measured with `DURAMEN_SCALE=full`. So that the part of the page table in memory is a
-//! third of it in every size, no chunks stay in any case.
+//! third of it in every size, no other chunks stay after the opening.
 
 use super::giant::{GiantDisk, Used, in_own_process, pages};
 use super::*;
@@ -14,6 +14,8 @@ const SIZE: usize = 8192;
 const CHANGED: u32 = 1000;
 /// Bytes of memory for each page: 2.6 in the free map, and what opening has used meanwhile.
 const MOST_MEMORY: f64 = 4.5;
+/// Bytes of the chunks that stay in memory when an opening decodes all of them.
+const KEPT_AT_OPENING: f64 = 12.4 / 12.0 * (16 << 20) as f64;
 /// The same when chunks of the page table were used: a third of them stay, with 12.4 bytes a page.
 const MOST_MEMORY_LATER: f64 = 9.0;
 /// The same after a session that has filled the database. The free map is smaller.
@@ -83,7 +85,8 @@ fn measure(has_map: bool) {
     println!(
         "{pages} pages: {memory:.2} bytes of memory a page; opening takes {seconds:.3} s, {making:.3} s in the disk"
     );
-    assert!(memory < MOST_MEMORY, "{memory:.2} bytes of memory a page");
+    let kept = if has_map { 0.0 } else { KEPT_AT_OPENING / f64::from(pages) };
+    assert!(memory < MOST_MEMORY + kept, "{memory:.2} bytes of memory a page");
     let most = if has_map { MOST_OPENING } else { 2.0 * MOST_OPENING } * f64::from(pages) / f64::from(1 << 21);
     assert!(seconds - making < most, "opening takes {seconds:.3} s, {making:.3} s in the disk");
     assert_eq!(store.stats().pages, u64::from(pages));
@@ -98,7 +101,7 @@ fn measure(has_map: bool) {
     let (_, seconds) = before.since(pages);
     let (memory, _) = opening.since(pages);
     println!("a look-up takes {:.0} ns; {memory:.2} bytes of memory a page then", seconds * 1e9 / f64::from(lookups));
-    assert!(memory < MOST_MEMORY_LATER, "{memory:.2} bytes of memory a page");
+    assert!(memory < MOST_MEMORY_LATER.max(MOST_MEMORY + kept), "{memory:.2} bytes of memory a page");
 
     let changed: Vec<u32> = (0..CHANGED).map(|_| rng.u32(..pages)).collect();
     let page = |id| sample_of(SIZE, id, 150, u64::from(id));
