@@ -327,17 +327,47 @@ proptest! {
             }
             hits.iter().for_each(|&(at, byte)| chunk[at] = byte);
         });
+        // The pages of the chunk that was changed may be lost, or all be damaged. What is read was written, and the other pages
+        // are not touched.
+        let (changed, others) = (0..CHUNK_PAGES as u32, CHUNK_PAGES as u32..PAGES);
         let store = open(&disk).unwrap();
         let mut found = vec![0; PAGE_SIZE];
-        for id in 0..PAGES {
-            let _ = store.read(PageId(id), &mut found);
+        let mut expected: BTreeMap<u32, Vec<u8>> =
+            (0..PAGES).filter(|id| id % 5 < 4 && id % 7 != 0).map(|id| (id, page(id, 3))).collect();
+        let mut check = |expected: &BTreeMap<u32, Vec<u8>>| {
+            for id in 0..PAGES {
+                match store.read(PageId(id), &mut found) {
+                    Ok(Some(_)) => assert_eq!(Some(&found), expected.get(&id), "page {id}"),
+                    Ok(None) => assert!(changed.contains(&id) || !expected.contains_key(&id), "page {id} is lost"),
+                    Err(error) => assert!(changed.contains(&id), "page {id}: {error}"),
+                }
+            }
+        };
+        check(&expected);
+        for id in (0..PAGES).step_by(3) {
+            let written = store.write(PageId(id), &page(id, 9));
+            assert!(written.is_ok() || changed.contains(&id), "page {id}: {written:?}");
+            if written.is_ok() {
+                expected.insert(id, page(id, 9));
+            }
         }
-        (0..PAGES).step_by(3).for_each(|id| drop(store.write(PageId(id), &page(id, 9))));
-        (0..PAGES).step_by(4).for_each(|id| drop(store.drop_page(PageId(id))));
+        for id in (0..PAGES).step_by(4) {
+            let dropped = store.drop_page(PageId(id));
+            assert!(dropped.is_ok() || changed.contains(&id), "page {id}: {dropped:?}");
+            if dropped.is_ok() {
+                expected.remove(&id);
+            }
+        }
+        check(&expected);
         store.finish(store.freeze(), meta()).unwrap();
-        (0..PAGES).for_each(|id| drop(store.drop_page(PageId(id))));
+        check(&expected);
+        others.clone().for_each(|id| store.drop_page(PageId(id)).unwrap());
+        changed.clone().for_each(|id| drop(store.drop_page(PageId(id))));
         store.finish(store.freeze(), meta()).unwrap();
         store.close(meta()).unwrap();
-        drop(open(&disk));
+        match open(&disk) {
+            Ok(store) => prop_assert_eq!(store.pages_between(PageId(others.start), PageId(PAGES)).unwrap(), []),
+            Err(error) => prop_assert!(matches!(error, Error::CorruptMeta { .. }), "{}", error),
+        }
     }
 }
