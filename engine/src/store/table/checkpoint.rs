@@ -27,8 +27,8 @@ struct Written {
     directory: Directory,
 }
 
-/// Bytes that are written together, at the most, where they are side by side.
-const MOST_TOGETHER: usize = 1 << 20;
+/// Bytes of the page table or of the free map that are written together, at the most, where they are side by side.
+pub(super) const MOST_TOGETHER: usize = 1 << 20;
 
 impl TableStore {
     /// Captures the page table: copies the changed chunks (3 KiB for 256 pages).

@@ -1,6 +1,7 @@
 //! Closes the store with a free map, and checks that the free map and the page table agree. The bytes of the map must not be
 //! here.
 
+use super::checkpoint::MOST_TOGETHER;
 use super::directory::{Directory, MapPlace};
 use super::encoding::corrupt;
 use super::free_map;
@@ -11,9 +12,6 @@ use crate::base::checksum::checksum;
 use crate::base::{Error, Result};
 use crate::io::WriteKind;
 use crate::store::superblock::Meta;
-
-/// Bytes of the map that are written together.
-const PIECE: usize = 1 << 20;
 
 impl State {
     /// True if the last durable checkpoint, with this directory, has what is in memory, and every grain in use is its.
@@ -64,8 +62,8 @@ impl TableStore {
         bytes.resize(bytes.len().next_multiple_of(GRAIN), 0);
         let Some(extent) = self.state.lock().allocator.allocate(grains_of(bytes.len())) else { return Ok(None) };
         let written = self.reach(extent).and_then(|()| {
-            let firsts = (extent.first..).step_by(PIECE / GRAIN);
-            self.write_runs(WriteKind::Table, firsts.zip(bytes.chunks(PIECE)))?;
+            let firsts = (extent.first..).step_by(MOST_TOGETHER / GRAIN);
+            self.write_runs(WriteKind::Table, firsts.zip(bytes.chunks(MOST_TOGETHER)))?;
             self.file.sync()
         });
         if let Err(error) = written {

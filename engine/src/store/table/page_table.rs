@@ -355,11 +355,10 @@ impl PageTable {
         self.chunk(missing.index).is_err_and(|now| now == missing)
     }
 
-    /// Brings a chunk into memory that was read. It has been counted before.
+    /// Brings a chunk into memory that was read and that it still [`misses`](PageTable::misses). The chunk has been counted
+    /// before.
     pub(crate) fn load(&mut self, missing: Missing, locations: impl Iterator<Item = (usize, Location)>) {
-        if !self.misses(missing) {
-            return;
-        }
+        debug_assert!(self.misses(missing), "a chunk in memory may be newer than the one that was read");
         self.version += 1;
         let mut chunk = Box::new(Chunk::new(self.version));
         for (slot, location) in locations {
