@@ -22,9 +22,9 @@
 //! # Ok::<(), duramen::Error>(())
 //! ```
 //!
-//! The modules are layers, lowest first: [`base`], `page`, `tree`, [`io`], `store`, `log`, `txn`, [`db`], [`query`]. A layer
-//! uses only layers below it; `tests/layers/` enforces this. The public API is what this reference shows. Hidden modules
-//! are public for benchmarks and tests only, and change without notice.
+//! The modules are layers, lowest first: [`base`], `page`, `tree`, [`io`], `store`, `log`, `txn`, [`db`], [`query`]. A
+//! layer uses only layers below it; `tests/layers/` enforces this. The public API is what this reference shows. Hidden
+//! modules are public for benchmarks and tests only, and change without notice.
 #![cfg_attr(
     not(test),
     deny(

@@ -56,8 +56,8 @@ pub enum Damage {
         /// The last of its pages.
         last: PageId,
     },
-    /// A part of the map of slots of the page store `shadow` cannot be read. Both slots of its pages are read. If the device has
-    /// lost the last write of such a page, an older state of the page is read.
+    /// A part of the map of slots of the page store `shadow` cannot be read. Both slots of its pages are read. If the
+    /// device has lost the last write of such a page, an older state of the page is read.
     SlotMapPart {
         /// The first of its pages.
         first: PageId,

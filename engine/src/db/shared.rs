@@ -61,8 +61,8 @@ impl Shared {
         }
     }
 
-    /// Does the work of the background writers. Returns false if there was none. A full device is no error: the pages stay
-    /// dirty, and maintenance can make room.
+    /// Does the work of the background writers. Returns false if there was none. A full device is no error: the pages
+    /// stay dirty, and maintenance can make room.
     pub(crate) fn write_dirty_pages(&self) -> Result<bool> {
         self.check_writable()?;
         match self.engine.write_dirty_pages() {

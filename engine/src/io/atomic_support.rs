@@ -1,12 +1,12 @@
-//! [`AtomicSupport`] says whether the file system of a folder can write blocks of 4 KiB atomically. Whether a store relies on
-//! that must not be decided in this file.
+//! [`AtomicSupport`] says whether the file system of a folder can write blocks of 4 KiB atomically. Whether a store
+//! relies on that must not be decided in this file.
 
 use super::FileVolume;
 
 /// Whether a file system can write a block of 4 KiB so that a power cut leaves its old content or its new content.
 ///
-/// Duramen does not use this for files: it writes through the system's cache, and such writes are only atomic when they bypass
-/// the cache.
+/// Duramen does not use this for files: it writes through the system's cache, and such writes are only atomic when they
+/// bypass the cache.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();

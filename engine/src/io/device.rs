@@ -1,5 +1,6 @@
-//! [`DeviceDisk`] makes a disk of fixed size, such as a block device, look like a file: it has a length that can change, it
-//! reads as zeros where nothing was written, and it is empty at first. What the file contains must not be known here.
+//! [`DeviceDisk`] makes a disk of fixed size, such as a block device, look like a file: it has a length that can
+//! change, it reads as zeros where nothing was written, and it is empty at first. What the file contains must not be
+//! known here.
 //!
 //! The device begins with two copies of its **mark**, each in a block of 4 KiB. The file follows.
 //!
@@ -11,9 +12,9 @@
 //! | 16 | 8 | sequence |
 //! | 24 | 8 | length of the file |
 //!
-//! The length in the mark is often greater than that of the file. The bytes up to it were zeros before the mark was written, so
-//! that a cut of the power leaves zeros where a write was lost, as in a file. A mark is changed in one order: the first copy, a
-//! sync, the second copy, a sync. So one of them is always durable.
+//! The length in the mark is often greater than that of the file. The bytes up to it were zeros before the mark was
+//! written, so that a cut of the power leaves zeros where a write was lost, as in a file. A mark is changed in one
+//! order: the first copy, a sync, the second copy, a sync. So one of them is always durable.
 
 use super::{BLOCK, Disk, WriteKind};
 use crate::base::bytes::{get_u32, get_u64, put_u32, put_u64, slice};
@@ -111,8 +112,8 @@ impl DeviceDisk {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotADatabase`] if the device has other content, [`Error::CorruptMeta`] if it has become smaller than the file or
-    /// if both copies of its mark are damaged.
+    /// [`Error::NotADatabase`] if the device has other content, [`Error::CorruptMeta`] if it has become smaller than
+    /// the file or if both copies of its mark are damaged.
     pub fn open(device: Arc<dyn Disk>, path: &Path) -> Result<DeviceDisk> {
         let capacity = (device.size()? / BLOCK as u64 * BLOCK as u64).saturating_sub(FRONT);
         let mut front = [0; 2 * BLOCK];

@@ -28,7 +28,8 @@ pub struct FileVolume {
     path: PathBuf,
 }
 
-/// Block devices are files like others on Linux only, where opening a device for an exclusive lock keeps out whoever mounts it.
+/// Block devices are files like others on Linux only, where opening a device for an exclusive lock keeps out whoever
+/// mounts it.
 const HAS_BLOCK_DEVICES: bool = cfg!(target_os = "linux");
 
 impl FileVolume {
@@ -53,12 +54,12 @@ impl FileVolume {
     /// target does not exist: the files that the engine keeps beside a database must be the same, whichever path it is
     /// opened by.
     ///
-    /// A link to a block device is not followed: the files beside the database are beside the link. Links in the file system
-    /// that has the device are followed, because that file system is often lost with the power.
+    /// A link to a block device is not followed: the files beside the database are beside the link. Links in the file
+    /// system that has the device are followed, because that file system is often lost with the power.
     ///
     /// # Errors
-    /// [`Error::Option`] if the path does not name a file, if it names a block device without a link, or if the name is not
-    /// UTF-8; [`Error::Io`] if the folder does not exist or cannot be read.
+    /// [`Error::Option`] if the path does not name a file, if it names a block device without a link, or if the name is
+    /// not UTF-8; [`Error::Io`] if the folder does not exist or cannot be read.
     pub fn for_file(path: &Path) -> Result<(FileVolume, String)> {
         let mut file = path.to_owned();
         // The links that were followed, the last one at the end.

@@ -53,8 +53,8 @@ pub trait Disk: Send + Sync + Debug {
     /// before. After a power cut before the next sync it can again be either. All other bytes in the range also read as
     /// zeros or as before.
     fn trim(&self, offset: u64, len: u64) -> Result<()>;
-    /// Sets the length; new bytes are zero. Space reserved beyond the length is freed if the file gets shorter or stays as
-    /// it is. A file that gets longer keeps that space.
+    /// Sets the length; new bytes are zero. Space reserved beyond the length is freed if the file gets shorter or stays
+    /// as it is. A file that gets longer keeps that space.
     fn resize(&self, len: u64) -> Result<()>;
     /// Hints that these bytes will be read soon, so that the device can begin to read them. It is never an error and
     /// changes no result.
@@ -72,8 +72,8 @@ pub trait Disk: Send + Sync + Debug {
     fn writes_blocks_whole(&self) -> bool {
         false
     }
-    /// True if a trim takes little time, as a discard of a drive does. To punch a hole in a file takes longer than a write on
-    /// most file systems.
+    /// True if a trim takes little time, as a discard of a drive does. To punch a hole in a file takes longer than a
+    /// write on most file systems.
     fn trims_cheaply(&self) -> bool {
         false
     }
@@ -82,8 +82,8 @@ pub trait Disk: Send + Sync + Debug {
     fn capacity(&self) -> Option<u64> {
         None
     }
-    /// Makes all that was written durable. From then on an empty block device counts as a file with this content, also after a
-    /// power cut.
+    /// Makes all that was written durable. From then on an empty block device counts as a file with this content, also
+    /// after a power cut.
     fn complete(&self) -> Result<()> {
         self.sync()
     }

@@ -46,8 +46,8 @@ impl FileVolume {
         system::trim_support(self.handle())
     }
 
-    /// Tests whether holes can be punched in the file `name` of this folder. If it is a block device, this asks whether the
-    /// device can discard blocks so that they read as zeros.
+    /// Tests whether holes can be punched in the file `name` of this folder. If it is a block device, this asks whether
+    /// the device can discard blocks so that they read as zeros.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();

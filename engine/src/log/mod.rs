@@ -5,8 +5,8 @@
 //!
 //! * `batch`: the bytes of one batch.
 //! * `segment`: names and headers of the files. `survey`: which files of a volume belong to the log.
-//! * `writer`: [`Log`], with append and reserve. `tail`: the writes to its last segment. `group_commit`: one sync for all
-//!   threads that wait. `rotation`: how segments are begun, used again and removed.
+//! * `writer`: [`Log`], with append and reserve. `tail`: the writes to its last segment. `group_commit`: one sync for
+//!   all threads that wait. `rotation`: how segments are begun, used again and removed.
 //! * `reader`: [`LogReader`], which reads the batches up to the valid end. `damage`: whether that end is a torn tail.
 //! * `resume`: from a reader to a [`Log`] of a new epoch.
 //!

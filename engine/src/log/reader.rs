@@ -163,7 +163,8 @@ impl LogReader {
         self.end
     }
 
-    /// Bytes that it has read, from the position that it was opened at: those of batches, and of the padding between them.
+    /// Bytes that it has read, from the position that it was opened at: those of batches, and of the padding between
+    /// them.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -11,7 +11,8 @@
 //!
 //! After a power cut between steps 2 and 4 the file is a spare file, whose name does not matter. After step 4, every
 //! batch that is left of an earlier segment is before the start of the new one, because a log uses only files that it
-//! wrote itself, in this epoch. A reader never reads such a batch as part of the log, and such a batch does not prove damage.
+//! wrote itself, in this epoch. A reader never reads such a batch as part of the log, and such a batch does not prove
+//! damage.
 //!
 //! A recovery removes the spare files that it finds, and so does a clean close.
 
@@ -176,8 +177,8 @@ impl Log {
         rotation.next_number = segment::number_after(&self.config, number)?;
         let rotated = self.change_to(next);
         if rotated.is_err() {
-            // A file without the header of a segment is not one. If the removal also fails, an unused file remains, which
-            // only occupies a number.
+            // A file without the header of a segment is not one. If the removal also fails, an unused file remains,
+            // which only occupies a number.
             let _ = self.config.volume.remove(&segment::name(&self.config, number));
         }
         rotated
@@ -263,14 +264,14 @@ impl Log {
         Ok(true)
     }
 
-    /// Keeps superfluous segments, up to this many bytes of them, to use them again. A commit is then written over what is
-    /// in such a file, and its sync writes neither a new length nor the place of new blocks. A new log keeps none.
+    /// Keeps superfluous segments, up to this many bytes of them, to use them again. A commit is then written over what
+    /// is in such a file, and its sync writes neither a new length nor the place of new blocks. A new log keeps none.
     pub fn keep_spares(&self, bytes: u64) {
         self.rotation.lock().most_spare = bytes;
     }
 
-    /// Removes the spare files, durably, keeps none from now on, and frees what the current segment does not need, because
-    /// the device is full.
+    /// Removes the spare files, durably, keeps none from now on, and frees what the current segment does not need,
+    /// because the device is full.
     ///
     /// # Errors
     /// Errors of the device.

@@ -13,8 +13,8 @@
 //! | 48 | 4 | chain value at the start: the checksum of the batch before |
 //! | 52 | 4 | checksum of bytes 0 to 52 |
 //!
-//! The rest of the first device block is zero. Batches begin at [`SEGMENT_HEADER`]. In a spare file epoch, start LSN and
-//! chain value are zero, and what follows the header is of an earlier segment.
+//! The rest of the first device block is zero. Batches begin at [`SEGMENT_HEADER`]. In a spare file epoch, start LSN
+//! and chain value are zero, and what follows the header is of an earlier segment.
 
 use super::window::FileWindow;
 use super::{DEVICE_BLOCK, LogConfig, LogShape};
@@ -98,8 +98,8 @@ pub(super) fn create_empty(config: &LogConfig, mut number: u32) -> Result<(u32, 
     Ok((number, disk))
 }
 
-/// Writes and syncs the header that makes an empty or a spare file a segment. It is in one sector, so a power cut leaves
-/// what was there or the new header.
+/// Writes and syncs the header that makes an empty or a spare file a segment. It is in one sector, so a power cut
+/// leaves what was there or the new header.
 pub(super) fn write_header(config: &LogConfig, disk: &dyn Disk, header: &SegmentHeader) -> Result<()> {
     write_fields(config, disk, header, header.shape as u32)?;
     disk.sync()
@@ -127,8 +127,8 @@ pub(super) fn make_spare(
     Ok(Some((disk, len)))
 }
 
-/// Gives the spare file `spare` the first free name from `number` on, durably, and the permissions of the database file.
-/// Returns the number of its name; `None` if there is no such spare file of this database.
+/// Gives the spare file `spare` the first free name from `number` on, durably, and the permissions of the database
+/// file. Returns the number of its name; `None` if there is no such spare file of this database.
 pub(super) fn take_spare(config: &LogConfig, spare: u32, mut number: u32) -> Result<Option<(u32, Arc<dyn Disk>)>> {
     let is_spare = |number| match inspect(config, number) {
         Err(Error::NotFound { .. }) => Ok(false),

@@ -55,8 +55,8 @@ impl Tail {
 
     /// Writes a batch at the end. In a sparse log the rest of its last block is written, too.
     ///
-    /// A sync after a write that makes the file longer also has to write its length. Therefore such a write adds zeros, up
-    /// to [`FILL_STEP`] of them, if there is reserved space for them and `are_synced_often`. A sparse log does not,
+    /// A sync after a write that makes the file longer also has to write its length. Therefore such a write adds zeros,
+    /// up to [`FILL_STEP`] of them, if there is reserved space for them and `are_synced_often`. A sparse log does not,
     /// because it would then write those blocks twice.
     pub(super) fn write(&mut self, batch: &[u8], are_synced_often: bool) -> Result<()> {
         let end = self.offset.saturating_add(batch.len() as u64);

@@ -64,8 +64,8 @@ impl Log {
         self.most_payload.store(bytes.min(MAX_PAYLOAD), Ordering::Relaxed);
     }
 
-    /// Bytes of all batches since the log was created or resumed, and of the padding between them: what a recovery would
-    /// have to read of them.
+    /// Bytes of all batches since the log was created or resumed, and of the padding between them: what a recovery
+    /// would have to read of them.
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::Acquire)
     }

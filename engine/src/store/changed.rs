@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-/// One bit for each of [`ChangedParts::SEGMENTS`] segments. All have the same length, but for the last ones, which a page may be
-/// too short for. The LSN, the first [`ChangedParts::LSN`] bytes of a page, is in no segment: each change changes it.
+/// One bit for each of [`ChangedParts::SEGMENTS`] segments. All have the same length, but for the last ones, which a
+/// page may be too short for. The LSN, the first [`ChangedParts::LSN`] bytes of a page, is in no segment: each change
+/// changes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ChangedParts(pub(super) [u64; ChangedParts::WORDS]);
 

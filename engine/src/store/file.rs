@@ -1,5 +1,5 @@
-//! The file of a database, for every store: the two superblocks at its front, its syncs, and the counts of its writes. The
-//! bytes after the superblocks belong to the store.
+//! The file of a database, for every store: the two superblocks at its front, its syncs, and the counts of its writes.
+//! The bytes after the superblocks belong to the store.
 
 use super::shadow::own_of_new;
 use super::superblock::{self, Chosen, FRONT, ID_SLACK, Meta, SUPERBLOCK, Superblock};
@@ -146,8 +146,8 @@ impl DatabaseFile {
         current.other_damaged.then(|| 1 - current.slot.min(1))
     }
 
-    /// Returns once everything that was written before the call is durable. After a failure nothing can be made durable:
-    /// this and every later call returns [`crate::Error::Poisoned`].
+    /// Returns once everything that was written before the call is durable. After a failure nothing can be made
+    /// durable: this and every later call returns [`crate::Error::Poisoned`].
     pub fn sync(&self) -> Result<()> {
         self.syncs.sync(self.disk())
     }
@@ -164,8 +164,8 @@ impl DatabaseFile {
         Ok(Change { file: self, current })
     }
 
-    /// Writes a superblock with the store's bytes unchanged: to mark a clean database as in use, or the other way round.
-    /// Returns once it is durable.
+    /// Writes a superblock with the store's bytes unchanged: to mark a clean database as in use, or the other way
+    /// round. Returns once it is durable.
     pub fn write_meta(&self, meta: Meta) -> Result<()> {
         let mut change = self.change()?;
         let own = change.own().to_vec();
@@ -174,10 +174,11 @@ impl DatabaseFile {
 
     /// Makes the superblock that was chosen at opening durable. Call it before anything else is written.
     ///
-    /// It may be only in the system's cache: the process that wrote it was killed before its sync, or the sync failed, and
-    /// then no later sync writes it. So it is written again, with the same bytes, to its own slot, and synced. Everything
-    /// that it refers to was synced before it was written. Until this returns, the device may still have the other
-    /// superblock as the valid one. So its slot, and whatever it refers to, must not be overwritten, nor its log removed.
+    /// It may be only in the system's cache: the process that wrote it was killed before its sync, or the sync failed,
+    /// and then no later sync writes it. So it is written again, with the same bytes, to its own slot, and synced.
+    /// Everything that it refers to was synced before it was written. Until this returns, the device may still have the
+    /// other superblock as the valid one. So its slot, and whatever it refers to, must not be overwritten, nor its log
+    /// removed.
     pub fn secure(&self) -> Result<()> {
         let Change { current, .. } = self.change()?;
         self.write_superblock(current.slot, &current.superblock)?;
@@ -231,7 +232,8 @@ impl Change<'_> {
         self.write(self.current.superblock.meta, own)
     }
 
-    /// Writes a superblock over the older one and returns once it is durable. After an error the device may have it or not.
+    /// Writes a superblock over the older one and returns once it is durable. After an error the device may have it or
+    /// not.
     pub(super) fn write(&mut self, mut meta: Meta, own: Vec<u8>) -> Result<()> {
         let (file, current) = (self.file, &mut *self.current);
         let slot = 1 - current.slot.min(1);

@@ -1,8 +1,9 @@
 //! The buffer pool, the page stores below it, and the trait between them.
 //!
 //! This layer knows the id and the LSN of a page, and whether its bytes are sound. It asks `page` two more things: the
-//! pool, which keeps inner pages longer, whether a page is an inner one; the rescue, if there is no superblock, the page
-//! size that an allocation map names. Keys, trees, transactions and the records of the log must not be in this layer.
+//! pool, which keeps inner pages longer, whether a page is an inner one; the rescue, if there is no superblock, the
+//! page size that an allocation map names. Keys, trees, transactions and the records of the log must not be in this
+//! layer.
 //!
 //! * `pool`: [`Pool`] keeps pages in memory.
 //! * `seam`: [`PageStore`], the trait of all page stores.
@@ -12,8 +13,8 @@
 //!   blocks. It has no page table.
 //! * `compress`: compression of pages on their way to the file.
 //! * `options`: what is chosen of a store when a database is created.
-//! * `file`, `superblock`, `syncs`, `totals`: the file of a database, with its superblocks, its syncs and the counts of its
-//!   writes, whatever store is in it.
+//! * `file`, `superblock`, `syncs`, `totals`: the file of a database, with its superblocks, its syncs and the counts of
+//!   its writes, whatever store is in it.
 
 mod changed;
 mod compress;

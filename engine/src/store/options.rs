@@ -5,8 +5,8 @@ use crate::base::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
 
-/// How the page store [`Shadow`](StoreKind::Shadow) writes small changes of a page: into a delta block of 4 KiB beside the
-/// page instead of the whole page. It is chosen when the database is created, with
+/// How the page store [`Shadow`](StoreKind::Shadow) writes small changes of a page: into a delta block of 4 KiB beside
+/// the page instead of the whole page. It is chosen when the database is created, with
 /// [`Builder::delta`](crate::Builder::delta).
 ///
 /// A delta block is zeros after the changes, so it is small on a drive that compresses. Each read of the page reads its
@@ -25,14 +25,15 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeltaBlocks {
-    /// The most bytes of changed segments that go into a delta block, the LSN of the page included. A page with more changes is
-    /// written whole.
+    /// The most bytes of changed segments that go into a delta block, the LSN of the page included. A page with more
+    /// changes is written whole.
     pub threshold: u16,
-    /// Bytes of a segment, a power of two from 16 to 256: a segment with a change goes into the delta block, all of it. There
-    /// are at most 256 segments in a page, so that the segments of large pages are longer.
+    /// Bytes of a segment, a power of two from 16 to 256: a segment with a change goes into the delta block, all of it.
+    /// There are at most 256 segments in a page, so that the segments of large pages are longer.
     pub segment: u16,
-    /// How many delta blocks a page can have before it is written whole, at most [`DeltaBlocks::MOST`]. 0: none. With 1 the
-    /// delta block has all changes since the page was written whole, with more each has those since the block before.
+    /// How many delta blocks a page can have before it is written whole, at most [`DeltaBlocks::MOST`]. 0: none. With 1
+    /// the delta block has all changes since the page was written whole, with more each has those since the block
+    /// before.
     pub blocks: u8,
 }
 

@@ -52,8 +52,8 @@ pub enum Trust {
 /// names one.
 ///
 /// # Errors
-/// [`Error::FormatVersion`], [`Error::UnknownStore`]; [`Error::NotADatabase`] where there is no superblock and no image either; errors of the
-/// device.
+/// [`Error::FormatVersion`], [`Error::UnknownStore`]; [`Error::NotADatabase`] where there is no superblock and no image
+/// either; errors of the device.
 pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, trust: Trust) -> Result<RescuedStore> {
     let mut front = vec![0; usize::try_from(disk.size()?.min(FRONT as u64)).unwrap_or(0)];
     read_what_can_be(&*disk, 0, &mut front);
@@ -77,7 +77,8 @@ pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, trust: T
     }
 }
 
-/// The valid superblock, or why there is none. A superblock of another version of this program is an error of the whole.
+/// The valid superblock, or why there is none. A superblock of another version of this program is an error of the
+/// whole.
 fn chosen(front: &[u8], path: &Path) -> Result<Result<Chosen>> {
     match superblock::choose(front, path) {
         Err(error @ (Error::CorruptMeta { .. } | Error::NotADatabase { .. })) => Ok(Err(error)),

@@ -1,8 +1,8 @@
 //! [`PageStore`], the trait between the buffer pool and a page store.
 //!
-//! A store keeps pages by their ids. Only the store knows where it writes them: a place is bytes that no other layer reads
-//! ([`PlaceBytes`]). The layers above decide when a page is written and which pages are free, and make the log durable
-//! first.
+//! A store keeps pages by their ids. Only the store knows where it writes them: a place is bytes that no other layer
+//! reads ([`PlaceBytes`]). The layers above decide when a page is written and which pages are free, and make the log
+//! durable first.
 //!
 //! Every store promises:
 //!
@@ -42,7 +42,8 @@ pub enum StoreKind {
     #[default]
     Table,
     /// Has two slots for each page, at a fixed position, and writes them in turn; small changes of a page go to delta
-    /// blocks ([`DeltaBlocks`](crate::db::DeltaBlocks)). It is for drives that compress, and for file systems with holes.
+    /// blocks ([`DeltaBlocks`](crate::db::DeltaBlocks)). It is for drives that compress, and for file systems with
+    /// holes.
     Shadow,
     /// One slot a page, for the tests of the seam.
     #[cfg(test)]
@@ -183,11 +184,12 @@ pub enum Base {
 
 /// Collects pages and writes them together. If it is dropped before [`PageWriter::write`], it writes nothing.
 pub trait PageWriter {
-    /// Adds a page, whose bytes are copied. `changed` covers every byte that differs from the page's base, but for the LSN, if
-    /// the store [wants to know](PageStore::wants_changes).
+    /// Adds a page, whose bytes are copied. `changed` covers every byte that differs from the page's base, but for the
+    /// LSN, if the store [wants to know](PageStore::wants_changes).
     fn push(&mut self, id: PageId, page: &[u8], changed: ChangedParts) -> Base;
 
-    /// Writes them all; nothing is synced. The log must be durable beyond the pages' LSNs. On an error no page has changed.
+    /// Writes them all; nothing is synced. The log must be durable beyond the pages' LSNs. On an error no page has
+    /// changed.
     fn write(self: Box<Self>) -> Result<()>;
 }
 
@@ -204,14 +206,14 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         self.exists(id)
     }
 
-    /// True if the store needs to know which parts of a page have changed. The pool then copies each page before a change,
-    /// to compare.
+    /// True if the store needs to know which parts of a page have changed. The pool then copies each page before a
+    /// change, to compare.
     fn wants_changes(&self) -> bool {
         false
     }
 
-    /// Reads a page into `page`, which has the length of a page, and returns where it differs from its base. `None` if the
-    /// page has no image; `page` is then unchanged.
+    /// Reads a page into `page`, which has the length of a page, and returns where it differs from its base. `None` if
+    /// the page has no image; `page` is then unchanged.
     ///
     /// # Errors
     /// [`Error::Corrupt`] where the image is not the one that was written or holds no sound page.
@@ -222,8 +224,8 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         let _ = pages;
     }
 
-    /// Whether a page has this length when packed, as far as its place tells. `None`: it must be read to know that. The page
-    /// is not read.
+    /// Whether a page has this length when packed, as far as its place tells. `None`: it must be read to know that. The
+    /// page is not read.
     fn has_length(&self, id: PageId, packed: usize) -> Option<bool> {
         let _ = packed;
         if self.may_exist(id) { None } else { Some(false) }
@@ -232,19 +234,20 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// Gives the store memory beside the cache, in bytes, for what it would otherwise read again to find pages.
     fn give_memory(&self, _bytes: usize) {}
 
-    /// The database was closed, and nothing was written since: what the store wrote when it was closed is valid. Call it before
-    /// anything is written.
+    /// The database was closed, and nothing was written since: what the store wrote when it was closed is valid. Call
+    /// it before anything is written.
     fn use_closed_state(&self) {}
 
-    /// Marks the file as closed: both superblocks get `meta`. Call it after a checkpoint. Nothing may be written after it.
+    /// Marks the file as closed: both superblocks get `meta`. Call it after a checkpoint. Nothing may be written after
+    /// it.
     fn close(&self, meta: Meta) -> Result<()> {
         // Both superblocks: a closed database has no log, so damage to a single one must not make it unreadable.
         self.file().write_meta(meta)?;
         self.file().write_meta(meta)
     }
 
-    /// From now on the store writes what it needs to find a page after each flush of the page, and not only at checkpoints.
-    /// For stores that need nothing it changes nothing.
+    /// From now on the store writes what it needs to find a page after each flush of the page, and not only at
+    /// checkpoints. For stores that need nothing it changes nothing.
     fn persist_table(&self) {}
 
     /// The policies of tables and what compression has done; `None` if the store does not compress pages.
@@ -271,13 +274,13 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         writer.write()
     }
 
-    /// Writes packed pages outside the log, in order and side by side if the store has the room, and returns their places for
-    /// log records. The file must be synced before such a record is written. A place stays valid until a checkpoint. After an
-    /// error the caller frees all of the pages.
+    /// Writes packed pages outside the log, in order and side by side if the store has the room, and returns their
+    /// places for log records. The file must be synced before such a record is written. A place stays valid until a
+    /// checkpoint. After an error the caller frees all of the pages.
     fn write_unlogged(&self, pages: &[(PageId, Vec<u8>)]) -> Result<Vec<PlaceBytes>>;
 
-    /// Whether the id of a dropped page may be used again at once. Otherwise it may be used once the redo point is beyond the
-    /// record that has freed the page, and after [`PageStore::discard_page`].
+    /// Whether the id of a dropped page may be used again at once. Otherwise it may be used once the redo point is
+    /// beyond the record that has freed the page, and after [`PageStore::discard_page`].
     fn reuses_ids_at_once(&self) -> bool {
         true
     }
@@ -314,8 +317,8 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// Errors of reading, if it cannot be known which pages these are.
     fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>>;
 
-    /// Like [`PageStore::pages_between`], but only pages that the store finds without reading pages, and only if a transaction
-    /// that did not commit may have written them.
+    /// Like [`PageStore::pages_between`], but only pages that the store finds without reading pages, and only if a
+    /// transaction that did not commit may have written them.
     fn known_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
         self.pages_between(from, to)
     }
@@ -323,25 +326,26 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// No page has this id or a greater one.
     fn ids_end(&self) -> u32;
 
-    /// Begins a checkpoint: notes the present state. Call it between two batches. It writes nothing. Only the newest freeze
-    /// can be finished.
+    /// Begins a checkpoint: notes the present state. Call it between two batches. It writes nothing. Only the newest
+    /// freeze can be finished.
     fn freeze(&self) -> Frozen;
 
-    /// Bytes of images that have been superseded since the last freeze and wait for a checkpoint, and bytes of the images that
-    /// are the newest of their pages. It costs two loads. A store that frees superseded images by itself returns zeros.
+    /// Bytes of images that have been superseded since the last freeze and wait for a checkpoint, and bytes of the
+    /// images that are the newest of their pages. It costs two loads. A store that frees superseded images by itself
+    /// returns zeros.
     fn superseded(&self) -> (u64, u64) {
         (0, 0)
     }
 
-    /// Makes the frozen state and all images written before it durable, with `meta` in the superblock. Frees everything that
-    /// only the checkpoint before refers to.
+    /// Makes the frozen state and all images written before it durable, with `meta` in the superblock. Frees everything
+    /// that only the checkpoint before refers to.
     ///
     /// After an error the last durable checkpoint is still valid, and a new freeze may be tried unless a sync failed.
     fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()>;
 
-    /// Reserves the place in a log record at `lsn`, so that no other page is written there. Recovery calls it for every such
-    /// record at or after the table LSN before it writes its first page. A place that is never installed is free again after
-    /// the next checkpoint.
+    /// Reserves the place in a log record at `lsn`, so that no other page is written there. Recovery calls it for every
+    /// such record at or after the table LSN before it writes its first page. A place that is never installed is free
+    /// again after the next checkpoint.
     ///
     /// # Errors
     /// [`Error::CorruptLog`] where there is no such place.
@@ -350,11 +354,12 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// Redo of a log record at `lsn`: the page's image is at `place`. False in a rescue if the image is lost.
     ///
     /// # Errors
-    /// [`Error::CorruptMeta`] where that place belongs to another page, [`Error::CorruptLog`] where there is no such place.
+    /// [`Error::CorruptMeta`] where that place belongs to another page, [`Error::CorruptLog`] where there is no such
+    /// place.
     fn install(&self, id: PageId, place: PlaceBytes, lsn: Lsn) -> Result<bool>;
 
-    /// All page ids must be smaller. It is less than the greatest number only if the file is on a disk of fixed size and the
-    /// position of a page follows from its id.
+    /// All page ids must be smaller. It is less than the greatest number only if the file is on a disk of fixed size
+    /// and the position of a page follows from its id.
     fn most_pages(&self) -> u32 {
         u32::MAX
     }
@@ -366,8 +371,8 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     fn ensure_room(&self, pages: u64) -> Result<()>;
 
     /// Moves up to `most` pages towards the front of the file; returns how many have moved. After the next checkpoint
-    /// [`PageStore::shrink`] cuts the file. `tail` is empty at the first call of a compaction, and is passed on from one call
-    /// to the next: it has pages near the end of the file.
+    /// [`PageStore::shrink`] cuts the file. `tail` is empty at the first call of a compaction, and is passed on from
+    /// one call to the next: it has pages near the end of the file.
     fn relocate(&self, tail: &mut Vec<PageId>, most: usize) -> Result<usize> {
         let _ = (tail, most);
         Ok(0)
@@ -389,8 +394,8 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// Checks the durable page table: no two parts may have the same place, and the free map, if there is one, must agree. No
-    /// checkpoint can end while this runs.
+    /// Checks the durable page table: no two parts may have the same place, and the free map, if there is one, must
+    /// agree. No checkpoint can end while this runs.
     ///
     /// # Errors
     /// [`Error::CorruptMeta`] where it does not agree; errors of reading.
@@ -398,7 +403,8 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
-    /// True if it was opened with [`super::open_damaged`]: damaged parts are left out, and every image found is believed.
+    /// True if it was opened with [`super::open_damaged`]: damaged parts are left out, and every image found is
+    /// believed.
     fn is_rescued(&self) -> bool {
         false
     }

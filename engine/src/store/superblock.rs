@@ -24,8 +24,8 @@ use std::path::Path;
 pub const MAGIC: [u8; 8] = *b"DURAMEN\x1a";
 /// The format version that this program reads and writes.
 pub const FORMAT_VERSION: u32 = 1;
-/// The log names no page that is this many ids, or more, above the high water of either superblock: the writer raises the
-/// high water of both first. So a wrong page id in the log is detected before any memory is allocated for it.
+/// The log names no page that is this many ids, or more, above the high water of either superblock: the writer raises
+/// the high water of both first. So a wrong page id in the log is detected before any memory is allocated for it.
 pub const ID_SLACK: u32 = 1 << 20;
 /// Bytes of a superblock.
 pub const SUPERBLOCK: usize = 4096;
@@ -208,8 +208,8 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// For a file without a valid superblock: the superblock of a database that was closed in order, with nothing of the
-    /// store in it.
+    /// For a file without a valid superblock: the superblock of a database that was closed in order, with nothing of
+    /// the store in it.
     pub(crate) fn unknown(kind: StoreKind, page_size: usize) -> Chosen {
         let never = Lsn(1);
         let (redo, table, last) = (never, never, never);

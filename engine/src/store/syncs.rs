@@ -1,5 +1,5 @@
-//! Syncs of the database's file: one at a time, and none after one has failed. The caller decides what is written before
-//! which sync.
+//! Syncs of the database's file: one at a time, and none after one has failed. The caller decides what is written
+//! before which sync.
 
 use crate::base::{Error, Result};
 use crate::io::Disk;
@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The one way to sync a file.
 ///
-/// The system reports a lost write to only one sync, and takes it for written afterwards. Of two syncs at the same time, or
-/// one after the other, the second may therefore succeed without the bytes that the first has lost.
+/// The system reports a lost write to only one sync, and takes it for written afterwards. Of two syncs at the same
+/// time, or one after the other, the second may therefore succeed without the bytes that the first has lost.
 #[derive(Debug, Default)]
 pub(super) struct Syncs {
     /// How many have begun; the number of each.
@@ -22,8 +22,8 @@ pub(super) struct Syncs {
 }
 
 impl Syncs {
-    /// Returns once everything that was written to `disk` before the call is durable. A sync of another thread that begins
-    /// after the call is enough.
+    /// Returns once everything that was written to `disk` before the call is durable. A sync of another thread that
+    /// begins after the call is enough.
     pub(super) fn sync(&self, disk: &dyn Disk) -> Result<()> {
         self.sync_after(self.begun.load(Ordering::Acquire), disk)
     }

@@ -1,5 +1,5 @@
-//! [`WriteTotals`]: what was written to a database, as numbers that can be kept in a superblock, and [`Counters`], which
-//! counts them. Which writes there are must not be decided here.
+//! [`WriteTotals`]: what was written to a database, as numbers that can be kept in a superblock, and [`Counters`],
+//! which counts them. Which writes there are must not be decided here.
 
 use crate::base::bytes::{get_u64, put_u64};
 use crate::io::{WriteCounts, WriteKind, Written};
@@ -32,15 +32,15 @@ pub(super) const TOTALS: usize = 8 * (4 + 2 * KINDS);
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct WriteTotals {
-    /// Bytes of keys and values that commits have put, and of keys that commits have deleted. A key that one commit puts
-    /// several times counts once. A range that is deleted counts as its two ends.
+    /// Bytes of keys and values that commits have put, and of keys that commits have deleted. A key that one commit
+    /// puts several times counts once. A range that is deleted counts as its two ends.
     pub user_bytes: u64,
     /// Syncs of the database's file.
     pub data_syncs: u64,
     /// Syncs of the log's files.
     pub log_syncs: u64,
-    /// Those of them that an eviction forced: the page had to leave the cache, and its log was not durable yet. A larger
-    /// cache has fewer.
+    /// Those of them that an eviction forced: the page had to leave the cache, and its log was not durable yet. A
+    /// larger cache has fewer.
     pub forced_log_syncs: u64,
     written: [Written; KINDS],
 }

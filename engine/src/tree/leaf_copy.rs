@@ -212,7 +212,8 @@ impl LeafCopy {
         self.no_records = page.records() == RecordListKind::None;
     }
 
-    /// The copied page, without the free bytes between its two lists. Its keys are images; [`LeafCopy::key_into`] gives whole keys.
+    /// The copied page, without the free bytes between its two lists. Its keys are images; [`LeafCopy::key_into`] gives
+    /// whole keys.
     pub fn page(&self) -> Page<'_> {
         Page::new(&self.page)
     }

@@ -172,8 +172,8 @@ impl Tree {
         }
     }
 
-    /// The leaf that `target` selects, latched. The latch of each page is held until the child is latched, but not while
-    /// a child is read from a device.
+    /// The leaf that `target` selects, latched. The latch of each page is held until the child is latched, but not
+    /// while a child is read from a device.
     #[inline]
     pub(super) fn descend<'s, S: PageRead>(&self, store: &'s S, target: Target<'_>) -> Result<S::Ref<'s>> {
         self.descend_with(store, target, |_| Ok(()))
@@ -366,9 +366,9 @@ impl Step {
     }
 }
 
-/// Reads a page that is not in memory, and to which the latched page `from` refers. The latch is released meanwhile, and
-/// `hint` is called while nothing is latched. Returns the page, latched, or `None` if `from` has changed, so that it may
-/// not refer to the page any more.
+/// Reads a page that is not in memory, and to which the latched page `from` refers. The latch is released meanwhile,
+/// and `hint` is called while nothing is latched. Returns the page, latched, or `None` if `from` has changed, so that
+/// it may not refer to the page any more.
 #[cold]
 #[inline(never)]
 fn read_missing<'s, S: PageRead>(

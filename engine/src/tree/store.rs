@@ -19,9 +19,9 @@ pub trait PageRead {
     /// if the device failed.
     fn read(&self, id: PageId) -> Result<Self::Ref<'_>>;
 
-    /// Takes the shared latch of a page that is in memory. Returns `None` if it must be read from a device, or if another
-    /// thread is reading it: then release all latches before [`PageRead::read`], which waits for the device. The page
-    /// is probably not in the caches of the processor, so its first bytes are prefetched together.
+    /// Takes the shared latch of a page that is in memory. Returns `None` if it must be read from a device, or if
+    /// another thread is reading it: then release all latches before [`PageRead::read`], which waits for the device.
+    /// The page is probably not in the caches of the processor, so its first bytes are prefetched together.
     #[inline(always)]
     fn fetch(&self, id: PageId) -> Option<Self::Ref<'_>> {
         self.read(id).ok()

@@ -131,8 +131,8 @@ impl Tree {
     /// that is reached and every large record.
     ///
     /// # Errors
-    /// Only if the root cannot be read at all, and [`Error::NotBuilt`], which tells nothing of the pages. All other problems
-    /// are in the result.
+    /// Only if the root cannot be read at all, and [`Error::NotBuilt`], which tells nothing of the pages. All other
+    /// problems are in the result.
     pub fn verify<S: PageRead>(&self, store: &S, visit: &mut dyn FnMut(Visit<'_>)) -> Result<TreeStats> {
         self.walk(store, KeyRange::default(), (Some(Vec::new()), Some(None)), visit)
     }

@@ -45,7 +45,8 @@ pub struct TableInfo {
     pub target: Target,
     /// The treatment of pages that miss the target.
     pub overflow: Overflow,
-    /// Whether its pages may be compressed with a dictionary. [`crate::Database::dictionaries`] lists those that there are.
+    /// Whether its pages may be compressed with a dictionary. [`crate::Database::dictionaries`] lists those that there
+    /// are.
     pub dictionary: bool,
     /// The next key that the table assigns, if it assigns keys ([`crate::TableDef::auto_increment`]). 0 if it has
     /// assigned the last one.

@@ -100,7 +100,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// Errors that are not findings, such as a cache that is too small, or [`Error::NotBuilt`] if this build cannot read a page.
+    /// Errors that are not findings, such as a cache that is too small, or [`Error::NotBuilt`] if this build cannot
+    /// read a page.
     pub fn verify(&self, mut progress: impl FnMut(u64)) -> Result<CheckReport> {
         let shared = self.shared();
         let _writer = shared.engine.exclude_writers();

@@ -1,5 +1,5 @@
-//! Analysis of compression: samples pages of the file, compresses them with each method, and reports what a strategy would
-//! do to each table. The formulas are in `strategy`.
+//! Analysis of compression: samples pages of the file, compresses them with each method, and reports what a strategy
+//! would do to each table. The formulas are in `strategy`.
 
 use super::dictionaries::gains;
 use super::dictionary_gain::Gain;
@@ -57,8 +57,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Option`] if a value of the plan is not valid, or if the page store of the database does not compress pages;
-    /// [`Error::NoTable`] if a group names a table that does not exist; errors of reading and writing.
+    /// [`Error::Option`] if a value of the plan is not valid, or if the page store of the database does not compress
+    /// pages; [`Error::NoTable`] if a group names a table that does not exist; errors of reading and writing.
     pub fn analyze(
         &self,
         plan: &CompressionPlan,
@@ -162,8 +162,8 @@ impl Database {
         }
     }
 
-    /// Compresses pages from the whole file, and sorts the results by table. `uncompressed`: the policy of each table without
-    /// compression.
+    /// Compresses pages from the whole file, and sorts the results by table. `uncompressed`: the policy of each table
+    /// without compression.
     fn sample(
         &self,
         tables: &[TableId],

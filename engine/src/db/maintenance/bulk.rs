@@ -156,8 +156,8 @@ impl BulkTable<'_> {
         self.loader.push(key, Record::inline(value))
     }
 
-    /// Appends an entry whose value is `len` bytes that are read from `input` one page at a time, for values too large for
-    /// memory. Only their length is checked against the type of the table.
+    /// Appends an entry whose value is `len` bytes that are read from `input` one page at a time, for values too large
+    /// for memory. Only their length is checked against the type of the table.
     ///
     /// ```
     /// # let db = duramen::Database::in_memory()?;

@@ -1,5 +1,5 @@
-//! Conversion: copies a closed database into a new file with another page store, page size or delta blocks, and gives the
-//! new file the name of the old one.
+//! Conversion: copies a closed database into a new file with another page store, page size or delta blocks, and gives
+//! the new file the name of the old one.
 //!
 //! 1. The old database is locked until the end. If it was not closed, it is recovered and closed, so that it has no
 //!    log. Otherwise nothing is written to it.

@@ -1,9 +1,9 @@
 //! Dictionaries of tables in the file: adds those that pay, and drops those that no image names. The choice is in
 //! `dictionary_gain`.
 //!
-//! An image must never name a dictionary that is not in the file. So a dictionary is used only when it is durable and both
-//! superblocks name it. And it is dropped only when no image names it, and no image that one of the superblocks leads to: then
-//! a recovery from any of them can neither need it nor use it.
+//! An image must never name a dictionary that is not in the file. So a dictionary is used only when it is durable and
+//! both superblocks name it. And it is dropped only when no image names it, and no image that one of the superblocks
+//! leads to: then a recovery from any of them can neither need it nor use it.
 
 use super::dictionary_gain::{Gain, TablePages, gain};
 use crate::base::{PageId, Result, TableId};
@@ -34,8 +34,8 @@ pub struct DictionaryInfo {
 }
 
 impl Database {
-    /// The dictionaries in the file, in the order of their numbers. One that is not used any more stays until a compaction
-    /// finds that no page needs it.
+    /// The dictionaries in the file, in the order of their numbers. One that is not used any more stays until a
+    /// compaction finds that no page needs it.
     ///
     /// ```
     /// assert_eq!(duramen::Database::in_memory()?.dictionaries()?, []);
@@ -63,8 +63,8 @@ impl Database {
         Ok(all.iter().map(info).collect())
     }
 
-    /// Trains dictionaries for the tables that may have one after the compaction, adds those that pay, and makes the store use
-    /// them. Returns the tables that have got one. `choices`: new policies, by name.
+    /// Trains dictionaries for the tables that may have one after the compaction, adds those that pay, and makes the
+    /// store use them. Returns the tables that have got one. `choices`: new policies, by name.
     pub(super) fn add_dictionaries(&self, choices: &HashMap<String, PagePolicy>) -> Result<HashSet<TableId>> {
         let engine = &self.shared().engine;
         let (Some(compression), Some(store)) = (engine.compression(), engine.page_store()) else {
@@ -158,8 +158,8 @@ impl Database {
     }
 }
 
-/// What new dictionaries would save for these tables. `current`: the dictionary that a table has now. Tables with too few pages
-/// are left out.
+/// What new dictionaries would save for these tables. `current`: the dictionary that a table has now. Tables with too
+/// few pages are left out.
 pub(super) fn gains(
     compression: &PageCompression,
     store: &dyn PageStore,

@@ -68,8 +68,8 @@ pub(super) struct Gain {
     pub(super) pays: bool,
 }
 
-/// What the best dictionary would save. `scale`: pages of the file for each page that was seen. `current`: the dictionary that
-/// the table has now. `None` if there are too few pages for one.
+/// What the best dictionary would save. `scale`: pages of the file for each page that was seen. `current`: the
+/// dictionary that the table has now. `None` if there are too few pages for one.
 pub(super) fn gain(
     pages: &TablePages,
     scale: f64,

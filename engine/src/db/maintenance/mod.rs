@@ -72,8 +72,8 @@ fn round(shared: &Shared) -> Result<()> {
         shared.engine.sync_lazy()?;
         let begun = Instant::now();
         loop {
-            // Neither commits with `Durability::Interval` nor a checkpoint that is due must wait for a transaction that is open
-            // for long.
+            // Neither commits with `Durability::Interval` nor a checkpoint that is due must wait for a transaction that
+            // is open for long.
             let timeout = shared.flush_interval.min(MOST_WAIT);
             if shared.worker.state.lock().stop || !shared.maintain(Some(timeout))? {
                 // `maintain` may have waited for a whole interval, so commits may have to be synced again.

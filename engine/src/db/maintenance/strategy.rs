@@ -9,7 +9,8 @@ use std::time::Duration;
 
 /// Which tables of a database are compressed.
 ///
-/// The text form is `none`, `all` or `selective`; the latter may have a delta and `strict`, such as `selective:0.2:strict`:
+/// The text form is `none`, `all` or `selective`; the latter may have a delta and `strict`, such as
+/// `selective:0.2:strict`:
 ///
 /// ```
 /// use duramen::db::Strategy;
@@ -24,9 +25,9 @@ pub enum Strategy {
     None,
     /// Every table.
     All,
-    /// The tables whose pages nearly all compress well. Let SS be the share of bytes that compression saves in all pages
-    /// of a table, and CPss the share that it saves in the median page. A table is compressed if at least half of its
-    /// pages become smaller, and (1 - delta) CPss <= SS.
+    /// The tables whose pages nearly all compress well. Let SS be the share of bytes that compression saves in all
+    /// pages of a table, and CPss the share that it saves in the median page. A table is compressed if at least half of
+    /// its pages become smaller, and (1 - delta) CPss <= SS.
     Selective {
         /// How far SS may be below CPss: from 0 to 1. The paper uses 0.1.
         delta: f64,
@@ -125,8 +126,8 @@ impl CompressionPlan {
         self
     }
 
-    /// Allows dictionaries for the tables that the strategy chooses; see [`TableDef::dictionary`](crate::TableDef::dictionary).
-    /// The compression must be Zstandard. The default is false.
+    /// Allows dictionaries for the tables that the strategy chooses; see
+    /// [`TableDef::dictionary`](crate::TableDef::dictionary). The compression must be Zstandard. The default is false.
     #[must_use]
     pub fn dictionary(mut self, dictionary: bool) -> CompressionPlan {
         self.policy.dictionary = dictionary;
@@ -206,8 +207,8 @@ pub struct MethodAnalysis {
     pub target: Target,
     /// The decision of the strategy for the table with this compression and this target.
     pub reason: Reason,
-    /// SS: the share of bytes that it saves in all sampled pages, from 0 to 1. It is negative if places for whole pages take
-    /// more than the pages take now.
+    /// SS: the share of bytes that it saves in all sampled pages, from 0 to 1. It is negative if places for whole pages
+    /// take more than the pages take now.
     pub saving: f64,
     /// CPss: the share of bytes that it saves in the median page.
     pub median_saving: f64,

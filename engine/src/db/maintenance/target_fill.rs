@@ -4,8 +4,8 @@ use crate::page::Page;
 use crate::store::{Compression, Overflow, PageCompression, PagePolicy, Primed, Target, Trial};
 use std::sync::Arc;
 
-/// How full leaves may be, so that nearly all of them compress to the target of their table. Only a table whose leaves are split
-/// otherwise needs it. It compresses a sample of the leaves.
+/// How full leaves may be, so that nearly all of them compress to the target of their table. Only a table whose leaves
+/// are split otherwise needs it. It compresses a sample of the leaves.
 pub(super) struct TargetFill {
     sample: Option<Sample>,
     part: f32,
@@ -20,14 +20,16 @@ struct Sample {
     least: f32,
     /// The bytes that leaves shall compress to.
     aim: f32,
-    /// The bytes that leaves of the whole usual length compress to: the mean, and the mean deviation from it. Newer leaves count more.
+    /// The bytes that leaves of the whole usual length compress to: the mean, and the mean deviation from it. Newer
+    /// leaves count more.
     mean: f32,
     deviation: f32,
     leaves: usize,
 }
 
 impl TargetFill {
-    /// The part of the target that leaves shall take. The rest is for updates: a leaf that misses the target takes twice the space.
+    /// The part of the target that leaves shall take. The rest is for updates: a leaf that misses the target takes
+    /// twice the space.
     const AIM: f32 = 0.98;
     /// So many leaves at the beginning are all compressed, and of the others one in so many.
     const SAMPLE: usize = 16;

@@ -192,8 +192,8 @@ impl Creation {
             device.resize(0)?;
             device.sync()?;
         } else if current_name == name && self.empty.is_some() {
-            // A file that was moved away does not get its name back. So the file that was opened is this one if the name
-            // is still that of this file.
+            // A file that was moved away does not get its name back. So the file that was opened is this one if the
+            // name is still that of this file.
             let disk = volume.open(name, OpenMode::Write)?;
             if self.lock.is_of(name)? {
                 disk.resize(0)?;

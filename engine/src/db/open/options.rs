@@ -186,8 +186,8 @@ impl Builder {
     }
 
     /// The size of the cache in bytes, at least [`MIN_CACHE_PAGES`] pages. Default [`DEFAULT_CACHE`]. An in-memory
-    /// database keeps all its pages. Beside the cache, the page table may take a thirty-second of its size, or 16 MiB, or
-    /// a third of the page table.
+    /// database keeps all its pages. Beside the cache, the page table may take a thirty-second of its size, or 16 MiB,
+    /// or a third of the page table.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -241,8 +241,8 @@ impl Builder {
         self
     }
 
-    /// How many bytes of superseded pages may wait for a checkpoint, if that is more than a quarter of the live ones. It is for
-    /// tests, which then reach the limit with little data.
+    /// How many bytes of superseded pages may wait for a checkpoint, if that is more than a quarter of the live ones.
+    /// It is for tests, which then reach the limit with little data.
     #[doc(hidden)]
     #[must_use]
     pub fn superseded_bytes(mut self, bytes: u64) -> Builder {
@@ -353,9 +353,10 @@ impl Builder {
         self
     }
 
-    /// The most threads that compress pages at the same time when many are written together: by a bulk load, a compaction,
-    /// a checkpoint or a background writer. A bulk load goes on meanwhile. Default: one for each processor, but at most 4.
-    /// With 1 or 0 no threads are started for it. A thread that needs the space of one page compresses that page itself.
+    /// The most threads that compress pages at the same time when many are written together: by a bulk load, a
+    /// compaction, a checkpoint or a background writer. A bulk load goes on meanwhile. Default: one for each processor,
+    /// but at most 4. With 1 or 0 no threads are started for it. A thread that needs the space of one page compresses
+    /// that page itself.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -371,9 +372,9 @@ impl Builder {
         self
     }
 
-    /// The number of background threads that write dirty pages before their space in the cache is needed, so that neither
-    /// a read nor a commit waits for such a write: 0 to 4. Default 1. They sleep while enough of the cache is free or
-    /// unchanged. There are none without [`Builder::background`].
+    /// The number of background threads that write dirty pages before their space in the cache is needed, so that
+    /// neither a read nor a commit waits for such a write: 0 to 4. Default 1. They sleep while enough of the cache is
+    /// free or unchanged. There are none without [`Builder::background`].
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Writes pages outside the log in a thread of their own, while the transaction prepares the next ones. Which pages, and when,
-//! must not be decided here.
+//! Writes pages outside the log in a thread of their own, while the transaction prepares the next ones. Which pages,
+//! and when, must not be decided here.
 
 use super::write::WriteTransaction;
 use crate::base::{PageId, Result};
@@ -15,14 +15,14 @@ pub(crate) type PackedPages = Vec<(PageId, Vec<u8>)>;
 /// Pages and their places.
 type Written = Result<(PackedPages, Vec<Option<PlaceBytes>>)>;
 
-/// The pages of a transaction that are being written by a thread; none or one batch. The transaction must wait for it before
-/// it ends, because the thread must not write pages that are free.
+/// The pages of a transaction that are being written by a thread; none or one batch. The transaction must wait for it
+/// before it ends, because the thread must not write pages that are free.
 #[derive(Default)]
 pub(crate) struct UnloggedWriter(Mutex<Option<JoinHandle<Written>>>);
 
 impl WriteTransaction {
-    /// Waits for the batch before, and writes pages that the transaction has allocated. If `in_thread` is true, they are still
-    /// being written when this returns.
+    /// Waits for the batch before, and writes pages that the transaction has allocated. If `in_thread` is true, they
+    /// are still being written when this returns.
     pub(crate) fn write_pages(&self, pages: PackedPages, in_thread: bool) -> Result<()> {
         self.await_pages()?;
         if pages.is_empty() {

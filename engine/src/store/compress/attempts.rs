@@ -4,7 +4,8 @@ use crate::base::TableId;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
-/// So many pages of a table in a row that do not get smaller, or miss their target, show that the next ones will not either.
+/// So many pages of a table in a row that do not get smaller, or miss their target, show that the next ones will not
+/// either.
 const MISSES: u32 = 32;
 /// Of the next pages, one in so many is tried, because the data may have changed.
 const TRIED: u32 = 16;

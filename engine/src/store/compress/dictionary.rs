@@ -1,13 +1,13 @@
-//! [`Dictionary`]: a dictionary of Zstandard, its bytes in the file, and what coders need to use it. Which dictionaries a
-//! database has is in `dictionaries`; where their pages are must not be in this file.
+//! [`Dictionary`]: a dictionary of Zstandard, its bytes in the file, and what coders need to use it. Which dictionaries
+//! a database has is in `dictionaries`; where their pages are must not be in this file.
 
 use crate::base::bytes::{get_u32, put_u32};
 use crate::base::checksum::checksum;
 use crate::base::{PageId, TableId};
 use std::sync::Arc;
 
-/// The number of a dictionary. No number is used twice in a database. Each frame that was compressed with the dictionary
-/// names it.
+/// The number of a dictionary. No number is used twice in a database. Each frame that was compressed with the
+/// dictionary names it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DictionaryId(pub u32);
 

@@ -1,5 +1,5 @@
-//! Reads dictionaries from their pages: from the places that a store's own bytes name, and in a rescue from the pages that
-//! were found. Which page is where must not be in this file.
+//! Reads dictionaries from their pages: from the places that a store's own bytes name, and in a rescue from the pages
+//! that were found. Which page is where must not be in this file.
 
 use super::Dictionaries;
 use super::dictionary::{Dictionary, DictionaryPlace, MOST_BYTES, id_in};
@@ -8,8 +8,8 @@ use crate::page::Page;
 use crate::store::FoundImage;
 use std::collections::HashMap;
 
-/// Reads the dictionaries at these places, the second copy of each if the first is damaged. One that cannot be read costs
-/// the pages whose images name it, and nothing else. `read` reads a page; false if there is none.
+/// Reads the dictionaries at these places, the second copy of each if the first is damaged. One that cannot be read
+/// costs the pages whose images name it, and nothing else. `read` reads a page; false if there is none.
 pub(in crate::store) fn load(
     dictionaries: &Dictionaries,
     places: &[DictionaryPlace],

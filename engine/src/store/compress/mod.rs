@@ -1,8 +1,9 @@
-//! Compression of pages on their way to the file. [`Compression`] and [`PagePolicy`] are options of a table. An [`Encoding`]
-//! names the method with which a page was written. `pages` compresses after the policies of tables, `places` has the lengths of
-//! places, `coders` compresses and decompresses, `lz4` has the coder of LZ4, `attempts` decides which pages are worth it,
-//! `totals` counts, and `trial` compresses only to measure. A [`Dictionary`] is what Zstandard knows of the pages of a table beforehand: `dictionaries` has
-//! those of a database, and `dictionary_pages` reads them. Where the bytes are in the file must not be in this folder.
+//! Compression of pages on their way to the file. [`Compression`] and [`PagePolicy`] are options of a table. An
+//! [`Encoding`] names the method with which a page was written. `pages` compresses after the policies of tables,
+//! `places` has the lengths of places, `coders` compresses and decompresses, `lz4` has the coder of LZ4, `attempts`
+//! decides which pages are worth it, `totals` counts, and `trial` compresses only to measure. A [`Dictionary`] is what
+//! Zstandard knows of the pages of a table beforehand: `dictionaries` has those of a database, and `dictionary_pages`
+//! reads them. Where the bytes are in the file must not be in this folder.
 
 mod attempts;
 mod coders;
@@ -40,8 +41,8 @@ use std::str::FromStr;
 /// How the pages of a table are compressed in the file. It is an option of a table
 /// ([`TableDef::compression`](crate::TableDef::compression)). In memory no page is compressed.
 ///
-/// A page is compressed when it is written and decompressed when it is read. If a page does not become smaller, the store
-/// writes it as it is.
+/// A page is compressed when it is written and decompressed when it is read. If a page does not become smaller, the
+/// store writes it as it is.
 ///
 /// The text form is `none`, `lz4`, `zstd` or `zlib`; the latter two may have a level, such as `zstd:9`:
 ///
@@ -59,8 +60,8 @@ pub enum Compression {
     None,
     /// LZ4: less compression, and the least time.
     Lz4,
-    /// Zstandard, with a level from 1 (fastest) to 22 (smallest). It needs the feature `zstd` of this crate, which is on
-    /// by default.
+    /// Zstandard, with a level from 1 (fastest) to 22 (smallest). It needs the feature `zstd` of this crate, which is
+    /// on by default.
     Zstd(u8),
     /// zlib, with a level from 1 (fastest) to 9 (smallest).
     Zlib(u8),

@@ -1,5 +1,5 @@
-//! [`PageCompression`]: compresses the pages of tables after their policies, for any store. Which places there are is in
-//! `places`; the bytes of images must not be in this file.
+//! [`PageCompression`]: compresses the pages of tables after their policies, for any store. Which places there are is
+//! in `places`; the bytes of images must not be in this file.
 
 use super::attempts::Attempts;
 use super::totals::CompressionCounters;
@@ -158,8 +158,8 @@ impl PageCompression {
         !self.to_be_split.lock().is_empty()
     }
 
-    /// Up to `most` leaves that were written, have missed the targets of their tables, and are to be split. They may have been
-    /// changed or freed since.
+    /// Up to `most` leaves that were written, have missed the targets of their tables, and are to be split. They may
+    /// have been changed or freed since.
     pub fn take_to_be_split(&self, most: usize) -> Vec<PageId> {
         let mut all = self.to_be_split.lock();
         std::iter::from_fn(|| all.pop_first()).take(most).collect()
@@ -180,8 +180,8 @@ impl PageCompression {
         self.counters.totals()
     }
 
-    /// Prepares pages of a batch, in several threads if there are many to compress. It takes time: call it when no page is
-    /// latched.
+    /// Prepares pages of a batch, in several threads if there are many to compress. It takes time: call it when no page
+    /// is latched.
     pub(in crate::store) fn prepare_all(&self, jobs: &mut [Job<'_>]) {
         let work = |jobs: &mut [Job<'_>]| {
             let mut coders = self.coders.lock().pop().unwrap_or_default();
@@ -194,8 +194,8 @@ impl PageCompression {
         }
     }
 
-    /// Compresses a packed page into `out` if the policy of its table says so and if it is worth it. It takes time: call it
-    /// when no page is latched.
+    /// Compresses a packed page into `out` if the policy of its table says so and if it is worth it. It takes time:
+    /// call it when no page is latched.
     pub(in crate::store) fn prepare(&self, coders: &mut Coders, packed: &[u8], out: &mut Vec<u8>) -> Prepared {
         let (table, places) = (Page::new(packed).table(), &self.places);
         let policy = self.policies.read().get(&table).copied().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! [`Places`]: how long the places of a store are, and so which pages are worth compressing. Where a place is must not be in
-//! this file.
+//! [`Places`]: how long the places of a store are, and so which pages are worth compressing. Where a place is must not
+//! be in this file.
 
 use super::{Compression, Overflow, PagePolicy, Target};
 use crate::page::Page;
@@ -29,8 +29,8 @@ impl Places {
         (bytes as usize).next_multiple_of(self.unit)
     }
 
-    /// The most bytes that a packed page of `len` bytes may have after compression with this policy. `None`: the page is not
-    /// compressed.
+    /// The most bytes that a packed page of `len` bytes may have after compression with this policy. `None`: the page
+    /// is not compressed.
     pub(crate) fn most_compressed(&self, policy: PagePolicy, len: usize) -> Option<usize> {
         let place = match policy {
             PagePolicy { compression: Compression::None, .. } => return None,

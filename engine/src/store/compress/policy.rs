@@ -1,5 +1,5 @@
-//! [`PagePolicy`]: how the pages of a table are compressed, which places in the file they get, and what happens to pages that
-//! miss the target. The bytes of images must not be in this file.
+//! [`PagePolicy`]: how the pages of a table are compressed, which places in the file they get, and what happens to
+//! pages that miss the target. The bytes of images must not be in this file.
 
 use super::Compression;
 use crate::base::bytes::get_u32;
@@ -22,15 +22,14 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Target {
-    /// A place is as long as the page needs, in units of 512 bytes; in the page store `shadow`, in blocks of 4096 bytes. The
-    /// default.
+    /// A place is as long as the page needs, in units of 512 bytes; in the page store `shadow`, in blocks of 4096
+    /// bytes. The default.
     #[default]
     Fit,
-    /// A page that compresses to this number of bytes or fewer, with 16 bytes of the store, gets a place of this length. Any
-    /// other page is written as it is, to a place of the length of a page. So all places have one of two lengths, as in
-    /// InnoDB. In the page store `shadow` no place is shorter than 4096 bytes. The number is a power of two, at least 1024, and
-    /// below the page size. [`Overflow`] says what else happens to a
-    /// page that misses it.
+    /// A page that compresses to this number of bytes or fewer, with 16 bytes of the store, gets a place of this
+    /// length. Any other page is written as it is, to a place of the length of a page. So all places have one of two
+    /// lengths, as in InnoDB. In the page store `shadow` no place is shorter than 4096 bytes. The number is a power of
+    /// two, at least 1024, and below the page size. [`Overflow`] says what else happens to a page that misses it.
     Bytes(u32),
 }
 
@@ -50,8 +49,8 @@ pub enum Overflow {
     /// It stays in a place of the length of a page. The default.
     #[default]
     Spill,
-    /// If it is a leaf, the background thread, or [`Database::maintain`](crate::Database::maintain), splits it in two soon after
-    /// it was written, as InnoDB does. The file is then smaller for some data, and writes are slower.
+    /// If it is a leaf, the background thread, or [`Database::maintain`](crate::Database::maintain), splits it in two
+    /// soon after it was written, as InnoDB does. The file is then smaller for some data, and writes are slower.
     Split,
 }
 

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The work of page compression since the database was opened ([`Metrics::compression`](crate::db::Metrics)). A page that
-/// was compressed and then did not get smaller, or missed its [`Target`](crate::db::Target), counts as missed.
+/// The work of page compression since the database was opened ([`Metrics::compression`](crate::db::Metrics)). A page
+/// that was compressed and then did not get smaller, or missed its [`Target`](crate::db::Target), counts as missed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct CompressionTotals {

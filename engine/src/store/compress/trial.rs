@@ -1,4 +1,5 @@
-//! Compresses pages only to measure it: the bytes that they would take in the file, and the time. Nothing is written here.
+//! Compresses pages only to measure it: the bytes that they would take in the file, and the time. Nothing is written
+//! here.
 
 use super::{Coders, Compression, DictionaryId, PagePolicy, Places, Primed};
 use std::time::{Duration, Instant};

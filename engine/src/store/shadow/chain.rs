@@ -1,7 +1,7 @@
 //! Decides which delta blocks of a page count, and applies them. Reads and writes must not be in this file.
 //!
-//! A delta counts if it was written for this image of the slot and for exactly the deltas before it: its checksum of the
-//! resulting page must be right. So a chain ends at the first delta that was not written, even if later ones were.
+//! A delta counts if it was written for this image of the slot and for exactly the deltas before it: its checksum of
+//! the resulting page must be right. So a chain ends at the first delta that was not written, even if later ones were.
 
 use super::choice::Known;
 use super::delta::{Block, Delta, Order, is_first, is_next};
@@ -58,7 +58,8 @@ impl Chain {
         chain
     }
 
-    /// Applies the deltas beside `base` that count to `page`, which has the image in the slot. An error says what is wrong.
+    /// Applies the deltas beside `base` that count to `page`, which has the image in the slot. An error says what is
+    /// wrong.
     pub(super) fn apply(
         geometry: &Geometry,
         id: PageId,
@@ -82,8 +83,8 @@ impl Chain {
     }
 }
 
-/// Applies the deltas of a page whose state is known. Returns the parts in which the page differs from the image in the slot,
-/// if the delta is cumulative. What is in the other blocks does not matter. An error says what is wrong.
+/// Applies the deltas of a page whose state is known. Returns the parts in which the page differs from the image in the
+/// slot, if the delta is cumulative. What is in the other blocks does not matter. An error says what is wrong.
 pub(super) fn apply_used(
     geometry: &Geometry,
     id: PageId,
@@ -188,8 +189,8 @@ impl Walk<'_> {
         }
     }
 
-    /// No cumulative delta counts. If one is void because the log has lost its change, it may have overwritten a durable one:
-    /// then the image in the slot is too old. The first delta of an image overwrites none.
+    /// No cumulative delta counts. If one is void because the log has lost its change, it may have overwritten a
+    /// durable one: then the image in the slot is too old. The first delta of an image overwrites none.
     fn check_overwritten(&self) -> Result<(), String> {
         let void = |block: &Block| match block {
             Block::Sound(delta) if self.is_ours(delta) && self.known.has_lost(delta.stamp, delta.lsn) => {
@@ -207,7 +208,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Looks at the blocks that do not count. A delta that a sync has made durable counts, unless newer ones replace it.
+    /// Looks at the blocks that do not count. A delta that a sync has made durable counts, unless newer ones replace
+    /// it.
     fn judge_others(&self, chain: &mut Chain) -> Result<(), String> {
         for (index, block) in self.blocks.iter().enumerate() {
             match block {
@@ -230,9 +232,9 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// True if a damaged block may be a delta whose write was cut off. Its first sector, with the header, is then zeros, that
-    /// of an older delta, or that of the delta that was being written. Nothing that a sync has made durable and that is
-    /// newer than the deltas in use looks like that.
+    /// True if a damaged block may be a delta whose write was cut off. Its first sector, with the header, is then
+    /// zeros, that of an older delta, or that of the delta that was being written. Nothing that a sync has made durable
+    /// and that is newer than the deltas in use looks like that.
     fn may_be_torn(&self, index: usize, delta: &Delta, used: Used) -> bool {
         let is_zeros = slice(self.half.block(index), 0, SECTOR).iter().all(|byte| *byte == 0);
         let is_void = self.known.has_lost(delta.stamp, delta.lsn);
@@ -314,8 +316,8 @@ mod tests {
             self.bytes[start..start + BLOCK].fill(0);
         }
 
-        /// What the deltas come to: those that count, and blocks to be written again and to be cleared. The page must then be
-        /// the one of that number.
+        /// What the deltas come to: those that count, and blocks to be written again and to be cleared. The page must
+        /// then be the one of that number.
         fn found(&self, known: Known, page: usize) -> (Used, Vec<usize>, Vec<usize>) {
             let mut read = self.pages[0].clone();
             let half = Half::new(&self.bytes, Side::First, self.geometry.slot());

@@ -99,9 +99,9 @@ impl ShadowStore {
         Ok(())
     }
 
-    /// True if what is not needed is to be trimmed after this checkpoint. Where trims take long, as in files, they wait until
-    /// one page in [`LAZY`] has something to be trimmed: many of these pages are written again before that, to the slot
-    /// that would have been trimmed.
+    /// True if what is not needed is to be trimmed after this checkpoint. Where trims take long, as in files, they wait
+    /// until one page in [`LAZY`] has something to be trimmed: many of these pages are written again before that, to
+    /// the slot that would have been trimmed.
     fn must_trim(&self) -> bool {
         let was_full = self.room.lock().take_full();
         let mut state = self.state.lock();
@@ -155,8 +155,8 @@ impl ShadowStore {
     }
 }
 
-/// An error if a write has failed that may have spoilt an image that was not synced: the log has the changes of this image,
-/// so it is needed until the page is written again.
+/// An error if a write has failed that may have spoilt an image that was not synced: the log has the changes of this
+/// image, so it is needed until the page is written again.
 fn check_failed_writes(state: &State) -> Result<()> {
     let is_spoilt = |id: &&PageId| {
         let now = state.pages.get(**id);

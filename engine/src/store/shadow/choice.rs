@@ -39,8 +39,8 @@ impl Known {
         self.generation..self.generation.max(self.cuts.generation()).saturating_add(APART)
     }
 
-    /// True if an image or a delta whose write was cut off may say this of itself: it is of a generation that may not be
-    /// synced, and the log has its change or has lost it.
+    /// True if an image or a delta whose write was cut off may say this of itself: it is of a generation that may not
+    /// be synced, and the log has its change or has lost it.
     pub(super) fn may_be_unsynced(&self, stamp: Stamp, lsn: Lsn) -> bool {
         let has_change = self.in_log && lsn >= self.redo || self.lost.is_some_and(|(_, end)| lsn > end);
         self.unsynced_generations().contains(&stamp.generation) && has_change
@@ -77,9 +77,9 @@ pub(super) struct Choice {
 
 /// Chooses between the slots; an error says what is wrong.
 ///
-/// A slot that holds no image is damaged, unless its writing was cut off. That is so only where the log changes the page, and
-/// where the slot does not say that it was synced: redo then makes the page anew from the image in the other slot. Without
-/// such an image the page is damaged, too: if its first image was cut off, the log formats the page.
+/// A slot that holds no image is damaged, unless its writing was cut off. That is so only where the log changes the
+/// page, and where the slot does not say that it was synced: redo then makes the page anew from the image in the other
+/// slot. Without such an image the page is damaged, too: if its first image was cut off, the log formats the page.
 pub(super) fn choose(first: Content, second: Content, known: Known) -> Result<Choice, String> {
     let side = |content| if content == first { Side::First } else { Side::Second };
     let is_lost = |content| {
@@ -126,8 +126,8 @@ fn none(other: Other) -> Choice {
     Choice { state: PageState::EMPTY, other, unsynced: false, void_turn: None }
 }
 
-/// An image was written last of all only after the one in the other slot was synced, or where nobody needs that one. So an
-/// image without another is not written over either, until the next one is synced.
+/// An image was written last of all only after the one in the other slot was synced, or where nobody needs that one. So
+/// an image without another is not written over either, until the next one is synced.
 fn found(side: Side, stamp: Stamp, known: Known, other: Other) -> Choice {
     let unsynced = stamp.generation >= known.generation;
     let state = PageState::present(side, stamp, !unsynced || other != Other::Image);

@@ -1,6 +1,6 @@
-//! The ends of the log that the latest recoveries found, as the superblock keeps them. If the log had lost its end, images
-//! of pages may contain changes of that end. Such an image stays in the file until its page is read or written, and the log
-//! uses the LSNs of these changes again. So later processes must know which images are void.
+//! The ends of the log that the latest recoveries found, as the superblock keeps them. If the log had lost its end,
+//! images of pages may contain changes of that end. Such an image stays in the file until its page is read or written,
+//! and the log uses the LSNs of these changes again. So later processes must know which images are void.
 
 use crate::base::Lsn;
 use crate::base::bytes::{get_u32, get_u64};
@@ -45,8 +45,8 @@ impl Cuts {
         self.0.last().map_or(0, |last| last.generation)
     }
 
-    /// Notes that the log ends there. Returns the first generation of the process that recovers; `latest` is one that the
-    /// process before may have begun to write.
+    /// Notes that the log ends there. Returns the first generation of the process that recovers; `latest` is one that
+    /// the process before may have begun to write.
     pub(super) fn add(&mut self, latest: u32, end: Lsn) -> u32 {
         let generation = latest.max(self.generation()).saturating_add(APART);
         // This cut covers the last one if the log has not grown since.

@@ -1,5 +1,5 @@
-//! A delta block: 4 KiB beside a slot, with the segments of the page that have changed. Which delta blocks count is decided
-//! in `chain`; this file must not read or write a file.
+//! A delta block: 4 KiB beside a slot, with the segments of the page that have changed. Which delta blocks count is
+//! decided in `chain`; this file must not read or write a file.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -12,8 +12,8 @@
 //! | 15 | zero |
 //! | 16.. | a bit for each segment of the page; the LSN of the page; the segments whose bits are set, in order; zeros |
 //!
-//! The 8 bytes that are not in the block are the low 32 bits of the database's id and the page id. The first segment leaves
-//! out the LSN of the page, which always changes.
+//! The 8 bytes that are not in the block are the low 32 bits of the database's id and the page id. The first segment
+//! leaves out the LSN of the page, which always changes.
 
 use super::slot::{Geometry, Stamp, TURNS};
 use crate::base::bytes::{get_u8, get_u32, get_u64, put_u8, put_u32, slice};
@@ -32,8 +32,8 @@ const ZERO: usize = 15;
 const BITS: usize = 16;
 const CUMULATIVE: u8 = 128;
 
-/// A bit of the number of a cumulative delta. It changes when a delta that is not synced is overwritten by the next one. The
-/// other bits order the deltas of an image: the first one has 0, and later ones have 1 to 4 in turn.
+/// A bit of the number of a cumulative delta. It changes when a delta that is not synced is overwritten by the next
+/// one. The other bits order the deltas of an image: the first one has 0, and later ones have 1 to 4 in turn.
 pub(super) const REWRITTEN: u8 = 8;
 const LAST: u8 = 4;
 
@@ -197,8 +197,8 @@ impl Geometry {
         if is_sound { Block::Sound(delta) } else { Block::Damaged(delta) }
     }
 
-    /// Applies a sound delta to a page, and returns the parts of the page that were in the delta. `None` if the result is
-    /// not what was written: the delta belongs to another image of the page.
+    /// Applies a sound delta to a page, and returns the parts of the page that were in the delta. `None` if the result
+    /// is not what was written: the delta belongs to another image of the page.
     pub(super) fn apply_delta(&self, block: &[u8], page: &mut [u8]) -> Option<ChangedParts> {
         let segments = Segments::named(block, page.len())?;
         let mut at = BITS + segments.bytes_of_bits();

@@ -1,12 +1,12 @@
-//! The bytes of one slot of a page and of the delta blocks beside it, as they are in the file. What they mean must not be in
-//! this file.
+//! The bytes of one slot of a page and of the delta blocks beside it, as they are in the file. What they mean must not
+//! be in this file.
 
 use super::slot::Side;
 use crate::base::bytes::slice;
 use crate::io::BLOCK;
 
-/// A slot with all delta blocks beside it, or the first ones. Those of the second slot are in front of it, the first one
-/// next to the slot.
+/// A slot with all delta blocks beside it, or the first ones. Those of the second slot are in front of it, the first
+/// one next to the slot.
 #[derive(Clone, Copy)]
 pub(super) struct Half<'a> {
     bytes: &'a [u8],

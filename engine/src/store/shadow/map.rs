@@ -1,6 +1,6 @@
-//! The map: the states of all pages, which a close writes behind the last cell. With it the next process knows which slot
-//! and which deltas of a page count before it reads them. So it reads one half of a cell instead of the whole cell, and it
-//! finds a write that the device has lost. How a page is read must not be in this file.
+//! The map: the states of all pages, which a close writes behind the last cell. With it the next process knows which
+//! slot and which deltas of a page count before it reads them. So it reads one half of a cell instead of the whole
+//! cell, and it finds a write that the device has lost. How a page is read must not be in this file.
 //!
 //! The map consists of blocks of 4 KiB. A process reads a block when it first needs the state of one of its pages.
 //!
@@ -12,9 +12,9 @@
 //! | 12..16 | first page |
 //! | 16.. | 2040 states of pages: see `states`; 0: unknown |
 //!
-//! The superblock says how many pages the map has, and so where it is. A map is valid while the superblock says that the
-//! database is closed. No page is written where a superblock has a map: [`ShadowStore::make_way`] removes it before. So bytes
-//! of a map are never taken for a cell.
+//! The superblock says how many pages the map has, and so where it is. A map is valid while the superblock says that
+//! the database is closed. No page is written where a superblock has a map: [`ShadowStore::make_way`] removes it
+//! before. So bytes of a map are never taken for a cell.
 
 use super::ShadowStore;
 use super::own::Own;
@@ -121,8 +121,8 @@ impl ShadowStore {
         damaged
     }
 
-    /// Reads some blocks of the map. The states of a damaged block stay unknown. Returns the first and the last page of each
-    /// damaged block.
+    /// Reads some blocks of the map. The states of a damaged block stay unknown. Returns the first and the last page of
+    /// each damaged block.
     fn read_map(&self, blocks: Range<usize>) -> Vec<(PageId, PageId)> {
         let mut damaged = Vec::new();
         let Some(place) = self.state.lock().map.as_ref().map(|map| map.place) else { return damaged };
@@ -183,7 +183,8 @@ impl ShadowStore {
         state.map.as_ref().is_some_and(|map| map.read.is_some()) && !state.pages.have_changed()
     }
 
-    /// Writes the map, and then the superblocks of a closed database. Call it after a checkpoint. No page is written after it.
+    /// Writes the map, and then the superblocks of a closed database. Call it after a checkpoint. No page is written
+    /// after it.
     pub(super) fn close(&self, meta: Meta) -> Result<()> {
         let map = match self.has_valid_map() {
             true => self.state.lock().map.as_ref().map(|map| map.place),

@@ -37,7 +37,8 @@ fn policies_at(dictionaries: usize) -> usize {
     DICTIONARIES + dictionaries * DICTIONARY_BYTES
 }
 
-/// The most policies that have room. A recovery does not compress the pages of other tables before it can read the catalog.
+/// The most policies that have room. A recovery does not compress the pages of other tables before it can read the
+/// catalog.
 fn most_policies(dictionaries: usize) -> usize {
     MAX_OWN.saturating_sub(policies_at(dictionaries)) / POLICY_BYTES
 }

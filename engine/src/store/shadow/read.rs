@@ -119,8 +119,8 @@ impl ShadowStore {
         done
     }
 
-    /// What is known of a page. If nothing is, its cell is read, and the page into `page`; then the parts in which the page
-    /// differs from its base are returned, too, unless they are not certain.
+    /// What is known of a page. If nothing is, its cell is read, and the page into `page`; then the parts in which the
+    /// page differs from its base are returned, too, unless they are not certain.
     pub(super) fn resolve(&self, id: PageId, page: &mut [u8]) -> Result<(PageState, Option<ChangedParts>)> {
         let known = self.state_of(id);
         if known.kind() != Kind::Unknown {
@@ -137,8 +137,8 @@ impl ShadowStore {
         })
     }
 
-    /// Writes the image and the deltas of a page again, with the same bytes, if they may not be durable. After a failed sync
-    /// they may be only in the system's cache, and no later sync would write them.
+    /// Writes the image and the deltas of a page again, with the same bytes, if they may not be durable. After a failed
+    /// sync they may be only in the system's cache, and no later sync would write them.
     fn write_again(&self, id: PageId, about: Known, cell: &mut Vec<u8>, page: &mut [u8]) -> Result<PageState> {
         // Another thread may have written an image since the slots were read. No thread may write one from here on.
         let _no_image_is_written = self.generation.write();
@@ -293,8 +293,8 @@ impl ShadowStore {
         })
     }
 
-    /// Reads dictionaries. Nothing is noted of their pages: it is too early to know which of their images count after a crash.
-    /// Those of a dictionary that the superblock names are the same before and after a recovery.
+    /// Reads dictionaries. Nothing is noted of their pages: it is too early to know which of their images count after a
+    /// crash. Those of a dictionary that the superblock names are the same before and after a recovery.
     pub(super) fn load_dictionaries(&self, places: &[DictionaryPlace]) {
         load_dictionaries(self.compression.dictionaries(), places, self.geometry.page(), |id, page| {
             let about = self.state.lock().known_of(id);

@@ -1,13 +1,13 @@
-//! Room on the device. A slot may be a hole, so a write into it may find the device full. The store therefore keeps bytes
-//! allocated beyond the end of the file, as many as the promised writes need, and gives them back when a write fails for
-//! want of space.
+//! Room on the device. A slot may be a hole, so a write into it may find the device full. The store therefore keeps
+//! bytes allocated beyond the end of the file, as many as the promised writes need, and gives them back when a write
+//! fails for want of space.
 //!
-//! These bytes begin some way after the end of the file. So the file grows into a hole, and the slots and delta blocks of a new
-//! page that are not written take no space. The reserve moves on before the file comes to it.
+//! These bytes begin some way after the end of the file. So the file grows into a hole, and the slots and delta blocks
+//! of a new page that are not written take no space. The reserve moves on before the file comes to it.
 //!
-//! One slot is reserved for a page. But a page that is written several times may take its delta blocks and then the other slot,
-//! and gives nothing back before the next sync. So no delta block is written once writes take what was reserved. The deltas of
-//! the writes that have begun by then are reserved, too.
+//! One slot is reserved for a page. But a page that is written several times may take its delta blocks and then the
+//! other slot, and gives nothing back before the next sync. So no delta block is written once writes take what was
+//! reserved. The deltas of the writes that have begun by then are reserved, too.
 
 use super::ShadowStore;
 use crate::base::{Error, PageId, Result};
@@ -163,7 +163,8 @@ impl ShadowStore {
     /// Ends the file at `len`; nothing is allocated beyond it then.
     fn end_at(&self, room: &mut Room, len: u64) -> Result<()> {
         let disk = self.file.disk();
-        // It is shorter if a write at its end has failed or has not ended yet. When it gets longer it keeps what is allocated.
+        // It is shorter if a write at its end has failed or has not ended yet. When it gets longer it keeps what is
+        // allocated.
         if disk.size()? < len {
             disk.resize(len)?;
         }

@@ -1,5 +1,5 @@
-//! A short image: the packed page, compressed or not, in the last blocks of a slot. The blocks before it are not needed, and
-//! may have bytes of older images. Whether an image counts is decided in `choice`.
+//! A short image: the packed page, compressed or not, in the last blocks of a slot. The blocks before it are not
+//! needed, and may have bytes of older images. Whether an image counts is decided in `choice`.
 //!
 //! The trailer of such a slot has [`SHORT`] in its byte 9, and these bytes are in front of it:
 //!
@@ -11,8 +11,9 @@
 //! | 14 | blocks of the image, fewer than those of the slot |
 //! | 15 | encoding: 0 the packed page as it is, 1 LZ4 (one block), 2 Zstandard (one frame), 3 zlib |
 //!
-//! They are in the same sector as the trailer, so that a write that is cut off has both of an image or neither. The content is
-//! at the front of the image; then come zeros. The checksum in the trailer covers the image, and no block before it.
+//! They are in the same sector as the trailer, so that a write that is cut off has both of an image or neither. The
+//! content is at the front of the image; then come zeros. The checksum in the trailer covers the image, and no block
+//! before it.
 
 use super::slot::Geometry;
 use crate::base::bytes::{
@@ -73,7 +74,8 @@ impl Geometry {
         Some((note.encoding?, slice(slot, start, start + note.len)))
     }
 
-    /// Puts a short image of so many blocks into a slot; [`Geometry::seal`] completes it. The content must have room in it.
+    /// Puts a short image of so many blocks into a slot; [`Geometry::seal`] completes it. The content must have room in
+    /// it.
     pub(super) fn put_short(&self, slot: &mut [u8], page: PageId, lsn: Lsn, content: (Encoding, &[u8]), blocks: usize) {
         let ((encoding, content), at) = (content, self.page() - NOTE);
         let start = self.slot() - blocks * BLOCK;

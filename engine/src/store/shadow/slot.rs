@@ -1,5 +1,5 @@
-//! A slot: a page and the trailer behind it, and where the two slots of a page are. A compressed page is in the last blocks of
-//! a slot: see `short`. Which of the slots counts is decided in `choice`.
+//! A slot: a page and the trailer behind it, and where the two slots of a page are. A compressed page is in the last
+//! blocks of a slot: see `short`. Which of the slots counts is decided in `choice`.
 //!
 //! | bytes of the trailer | field |
 //! |---|---|
@@ -56,9 +56,11 @@ impl Side {
 pub(super) struct Stamp {
     /// One more, modulo [`TURNS`], than that of the image in the other slot at the time of writing.
     pub(super) turn: u8,
-    /// How often an image of this turn was overwritten before a sync made it durable, modulo [`REWRITES`]. Deltas have 0.
+    /// How often an image of this turn was overwritten before a sync made it durable, modulo [`REWRITES`]. Deltas have
+    /// 0.
     pub(super) rewrites: u8,
-    /// How many checkpoints had begun their last sync of pages. Images of a generation before the superblock's are synced.
+    /// How many checkpoints had begun their last sync of pages. Images of a generation before the superblock's are
+    /// synced.
     pub(super) generation: u32,
 }
 
@@ -78,8 +80,8 @@ pub(super) enum Content {
     Image { stamp: Stamp, lsn: Lsn },
     /// The rest of a slot that was being trimmed: its first and its last block are gone.
     Trimmed,
-    /// Anything else. `named` is what its trailer says, if it is one of this database, and `lsn` what its header says, if that
-    /// is the page's. `is_foreign`: one of the two is neither zeros nor that of an image of the page.
+    /// Anything else. `named` is what its trailer says, if it is one of this database, and `lsn` what its header says,
+    /// if that is the page's. `is_foreign`: one of the two is neither zeros nor that of an image of the page.
     Damaged { named: Option<Stamp>, lsn: Option<Lsn>, is_foreign: bool },
 }
 

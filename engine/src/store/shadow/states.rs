@@ -1,5 +1,5 @@
-//! What is known of each page in memory, in two bytes a page, and in one more for the blocks of its image once a page is
-//! compressed.
+//! What is known of each page in memory, in two bytes a page, and in one more for the blocks of its image once a page
+//! is compressed.
 //!
 //! | bits | field |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | 3 | page present: its last write, of the slot or of a delta block, is synced; otherwise: a recovery may need its slots |
 //! | 4 | what is not needed of the page waits to be trimmed |
 //! | 5..10 | the deltas that count: 0 none; 1 to 16 a chain of so many; 17 to 19 none, and the image has 1 to 3 rewrites; 20 to 24 a
-//! cumulative delta with this number less 20; 25 to 29 one that was rewritten, with 8 and this number less 25; 30 none, and
-//! nothing but the image was ever written for the page |
+//! cumulative delta with this number less 20; 25 to 29 one that was rewritten, with 8 and this number less 25; 30 none,
+//! and nothing but the image was ever written for the page |
 //! | 10..16 | turn of the image that was written last |
 
 use super::delta::{Order, REWRITTEN, is_next};
@@ -85,7 +85,8 @@ impl Used {
         }
     }
 
-    /// The blocks of these deltas with their orders, in the order in which they are applied. A page has `most` delta blocks.
+    /// The blocks of these deltas with their orders, in the order in which they are applied. A page has `most` delta
+    /// blocks.
     pub(super) fn in_order(self, most: usize) -> impl Iterator<Item = (usize, Order)> {
         let (chain, cumulative) = match self {
             Used::None => (0, None),
@@ -221,7 +222,8 @@ impl PageState {
         self.bits == other.bits
     }
 
-    /// What the last write of the page has left: two states that differ only in what a sync or a trim has done are alike.
+    /// What the last write of the page has left: two states that differ only in what a sync or a trim has done are
+    /// alike.
     pub(super) fn written(self) -> u16 {
         self.bits & !(SYNCED | TRIM)
     }
@@ -275,8 +277,8 @@ impl PageState {
         self.with(self.bits & !TRIM)
     }
 
-    /// Where the next image goes, its turn and its rewrites: over an image that no sync has made durable, else to the other
-    /// slot.
+    /// Where the next image goes, its turn and its rewrites: over an image that no sync has made durable, else to the
+    /// other slot.
     pub(super) fn target(self) -> (Side, u8, u8) {
         if self.kind() == Kind::Present && !self.has_synced_slot() {
             return (self.side(), self.turn(), (self.rewrites() + 1) % REWRITES);

@@ -1,5 +1,5 @@
-//! When deltas are written and where, what a recovery does with torn ones, and when the map is written, used and removed: what
-//! a power cut shows only now and then.
+//! When deltas are written and where, what a recovery does with torn ones, and when the map is written, used and
+//! removed: what a power cut shows only now and then.
 
 use super::delta::Order;
 use super::map::MapPlace;

@@ -13,8 +13,8 @@ use crate::store::seam::{Base, PageWriter, PlaceBytes};
 use crate::store::{ChangedParts, PageStore};
 use std::ops::{Range, RangeInclusive};
 
-/// The store syncs when so many pages are not synced: one in 32, but these at least and at most. Then it can trim the images
-/// that these pages replace, and write delta blocks beside the new ones.
+/// The store syncs when so many pages are not synced: one in 32, but these at least and at most. Then it can trim the
+/// images that these pages replace, and write delta blocks beside the new ones.
 const SYNC_PAGES: RangeInclusive<u64> = 64..=1024;
 
 /// A page to be written.
@@ -87,8 +87,8 @@ impl Drop for SlotWriter<'_> {
 }
 
 impl ShadowStore {
-    /// The segments of a page that go into a delta block, and what is the base of the page after that; `None` if the page is
-    /// to be written whole.
+    /// The segments of a page that go into a delta block, and what is the base of the page after that; `None` if the
+    /// page is to be written whole.
     fn segments_for_delta(&self, id: PageId, changed: ChangedParts) -> Option<(Segments, Base)> {
         let now = self.state.lock().pages.get(id);
         let (used, ..) = self.next_delta(now)?;
@@ -98,7 +98,8 @@ impl ShadowStore {
         (is_small && segments.end() <= BLOCK && self.room.lock().allows_deltas()).then_some((segments, base))
     }
 
-    /// The deltas of a page after the next one, and the order and the block of that one. `None`: the page must be written whole.
+    /// The deltas of a page after the next one, and the order and the block of that one. `None`: the page must be
+    /// written whole.
     fn next_delta(&self, now: PageState) -> Option<(Used, Order, usize)> {
         if now.kind() != Kind::Present || !now.has_synced_slot() {
             return None;
@@ -120,8 +121,8 @@ impl ShadowStore {
         }
     }
 
-    /// Compresses the pages that are to be written whole, as the policies of their tables say. It takes time: call it when
-    /// no page is latched.
+    /// Compresses the pages that are to be written whole, as the policies of their tables say. It takes time: call it
+    /// when no page is latched.
     fn compress_parts(&self, parts: &mut [Part], bytes: &mut [u8]) {
         if self.compression.policy_count() == 0 || self.geometry.blocks() == 1 {
             return;
@@ -165,9 +166,9 @@ impl ShadowStore {
         part.short = Some(blocks);
     }
 
-    /// Completes slots and delta blocks and writes them. On an error each page that has a synced image keeps it, with its
-    /// deltas. Any other page may have its old image, the new one or none, until the page is written again.
-    /// `kept`: later writes must not overwrite the images, even before a sync.
+    /// Completes slots and delta blocks and writes them. On an error each page that has a synced image keeps it, with
+    /// its deltas. Any other page may have its old image, the new one or none, until the page is written again. `kept`:
+    /// later writes must not overwrite the images, even before a sync.
     fn write_parts(&self, parts: &[Part], bytes: &mut [u8], kept: bool) -> Result<()> {
         self.make_way(parts.iter().map(|part| part.id))?;
         let generation = self.generation.read();
@@ -229,8 +230,8 @@ impl ShadowStore {
         }
     }
 
-    /// [`ShadowStore::target`] of a page that has no image that counts, and whose cell has not been read. What else is in the
-    /// cell must not be taken for damage later.
+    /// [`ShadowStore::target`] of a page that has no image that counts, and whose cell has not been read. What else is
+    /// in the cell must not be taken for damage later.
     #[cold]
     fn find_target(&self, id: PageId) -> Result<(Side, u8, u8)> {
         let about = Known { in_log: true, ..self.state.lock().known_of(id) };
@@ -245,8 +246,8 @@ impl ShadowStore {
         Ok(PageState::EMPTY.target())
     }
 
-    /// Makes a cell read as zeros. It trims the cell before it writes zeros: zeros take space on a device that may be full,
-    /// and [`ShadowStore::ensure_room`] counts one slot for a page.
+    /// Makes a cell read as zeros. It trims the cell before it writes zeros: zeros take space on a device that may be
+    /// full, and [`ShadowStore::ensure_room`] counts one slot for a page.
     fn empty(&self, cell: Range<u64>) -> Result<()> {
         if let Err(error) = self.file.disk().trim(cell.start, cell.end - cell.start) {
             tracing::warn!(%error, "the device did not trim");
@@ -302,7 +303,8 @@ impl ShadowStore {
         Ok(pages.iter().map(|(_, packed)| encode_place(Page::new(packed).lsn())).collect())
     }
 
-    /// Redo of a record that names a place: the image was synced before the record was written, and later ones may follow.
+    /// Redo of a record that names a place: the image was synced before the record was written, and later ones may
+    /// follow.
     pub(super) fn install(&self, id: PageId, place: PlaceBytes, lsn: Lsn) -> Result<bool> {
         let least = decode_place(place).ok_or_else(|| no_place(lsn))?;
         if id.0 >= self.ids_end() {

@@ -1,6 +1,6 @@
-//! Writes the chunks of the page table that a flush has changed at once, and not only at the next checkpoint. Recovery does
-//! not need them: the superblock names the chunks of the last checkpoint. The next checkpoint takes over those that have not
-//! changed again.
+//! Writes the chunks of the page table that a flush has changed at once, and not only at the next checkpoint. Recovery
+//! does not need them: the superblock names the chunks of the last checkpoint. The next checkpoint takes over those
+//! that have not changed again.
 
 use super::encoding::{CHUNK_BYTES, CHUNK_PAGES};
 use super::place::{Extent, Location, Place, grains_of};

@@ -1,16 +1,16 @@
 //! The free map: which grains of the file are free, and which of them to allocate next. Pages and I/O must not be here.
 //!
-//! It is a bitmap with 1 bit for each grain of 512 bytes, in regions of 1 MiB. Only regions with a used grain are in memory.
-//! So the size of the map is 1/4096 of these regions, however long and fragmented the file is. The lowest free place is
-//! allocated first, so that the end of the file becomes free and can be truncated. For each length the map remembers the
-//! lowest region that may have such a run, so that full regions are not searched again.
+//! It is a bitmap with 1 bit for each grain of 512 bytes, in regions of 1 MiB. Only regions with a used grain are in
+//! memory. So the size of the map is 1/4096 of these regions, however long and fragmented the file is. The lowest free
+//! place is allocated first, so that the end of the file becomes free and can be truncated. For each length the map
+//! remembers the lowest region that may have such a run, so that full regions are not searched again.
 
 use super::place::{Extent, FIRST_GRAIN, MAX_GRAINS};
 use super::region::{REGION, Region};
 use std::collections::BTreeMap;
 
-/// Regions that are looked at for a run that is long enough for several images, so that a large file does not delay a small
-/// batch.
+/// Regions that are looked at for a run that is long enough for several images, so that a large file does not delay a
+/// small batch.
 const MOST_FOR_TOGETHER: usize = 512;
 
 /// The free map.
@@ -39,8 +39,8 @@ struct Slot {
     longest_places: Option<u32>,
 }
 
-/// How many images of the greatest length the regions have room for. Wherever the free runs are, an image takes at most one of
-/// these places. So at least this number of images of any length finds room.
+/// How many images of the greatest length the regions have room for. Wherever the free runs are, an image takes at most
+/// one of these places. So at least this number of images of any length finds room.
 #[derive(Debug)]
 struct LongestPlaces {
     /// Grains of a longest place.
@@ -72,7 +72,8 @@ fn join(region: usize, at: u32) -> u64 {
 }
 
 impl PlaceAllocator {
-    /// The map of a file in which only the superblocks' grains are used. No image is longer than `longest_place` grains.
+    /// The map of a file in which only the superblocks' grains are used. No image is longer than `longest_place`
+    /// grains.
     pub(crate) fn new(longest_place: u32) -> PlaceAllocator {
         let longest_places = LongestPlaces { grains: longest_place, changed: Vec::new(), total: 0 };
         let lowest = vec![0; REGION as usize + 1];
@@ -166,7 +167,8 @@ impl PlaceAllocator {
         self.longest_places.total - behind + u64::from(cut) + free * u64::from(REGION / grains.max(1))
     }
 
-    /// Allocates exactly these grains. False, with nothing changed, if one of them is in use or beyond the largest file.
+    /// Allocates exactly these grains. False, with nothing changed, if one of them is in use or beyond the largest
+    /// file.
     pub(crate) fn claim(&mut self, extent: Extent) -> bool {
         if extent.grains == 0 || extent.end() > MAX_GRAINS {
             return false;
@@ -250,8 +252,8 @@ impl PlaceAllocator {
         self.released_twice
     }
 
-    /// The lowest free run of `grains` (at most a region) in the regions there are. At most `most` regions are looked at; the
-    /// next search goes on after them.
+    /// The lowest free run of `grains` (at most a region) in the regions there are. At most `most` regions are looked
+    /// at; the next search goes on after them.
     fn find(&mut self, grains: u32, most: usize) -> Option<u64> {
         let start = self.lowest.get(grains as usize).copied().unwrap_or(0);
         let end = self.count.min(start.saturating_add(most));
@@ -318,8 +320,9 @@ impl PlaceAllocator {
         join(start, 0)
     }
 
-    /// Allocates places for images of `sizes` grains each (at most a region each), in their order and side by side as far as
-    /// the free runs allow. Appends their first grains to `firsts`. False, with nothing allocated, if the file cannot be larger.
+    /// Allocates places for images of `sizes` grains each (at most a region each), in their order and side by side as
+    /// far as the free runs allow. Appends their first grains to `firsts`. False, with nothing allocated, if the file
+    /// cannot be larger.
     pub(crate) fn allocate_batch(&mut self, sizes: &[u32], firsts: &mut Vec<u64>) -> bool {
         let before = firsts.len();
         let mut rest = sizes;

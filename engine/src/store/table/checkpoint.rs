@@ -1,9 +1,9 @@
-//! Makes the page table durable: freezes it, writes the changed chunks and their groups to new places, and writes a superblock
-//! that refers to them. The layers above decide when, and flush pages first.
+//! Makes the page table durable: freezes it, writes the changed chunks and their groups to new places, and writes a
+//! superblock that refers to them. The layers above decide when, and flush pages first.
 //!
-//! Nothing that the last durable superblock refers to is overwritten: a place that is superseded after it is in quarantine
-//! until a later superblock is durable. This holds for a checkpoint that fails halfway, too: the next one captures the same
-//! chunks again. If it is unknown which superblock the device has, both page tables stay intact.
+//! Nothing that the last durable superblock refers to is overwritten: a place that is superseded after it is in
+//! quarantine until a later superblock is durable. This holds for a checkpoint that fails halfway, too: the next one
+//! captures the same chunks again. If it is unknown which superblock the device has, both page tables stay intact.
 
 use super::TableStore;
 use super::directory::Directory;
@@ -48,8 +48,9 @@ impl TableStore {
         Frozen(state.freezes)
     }
 
-    /// Writes chunks, groups and directory, syncs (which also makes all images before them durable), writes the superblock, syncs, and
-    /// frees the places that were superseded before the freeze. If the redo point stays, both superblocks are written.
+    /// Writes chunks, groups and directory, syncs (which also makes all images before them durable), writes the
+    /// superblock, syncs, and frees the places that were superseded before the freeze. If the redo point stays, both
+    /// superblocks are written.
     pub(super) fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
         let mut change = self.file.change()?;
         let captured = {
@@ -78,8 +79,8 @@ impl TableStore {
             self.state.lock().quarantine.append(&mut taken);
             return Err(error);
         }
-        // The log of the older superblock stays. So if the newer one were lost, nothing would tell that places of the older
-        // one are used again.
+        // The log of the older superblock stays. So if the newer one were lost, nothing would tell that places of the
+        // older one are used again.
         let copied = if keeps_log { change.write(meta, written.directory.encode()) } else { Ok(()) };
         self.conclude(&captured, &written, (&before, change.meta().high_water));
         copied
@@ -126,7 +127,8 @@ impl TableStore {
         Ok(homes.collect())
     }
 
-    /// Encodes the groups that the captured chunks are in, with the new places of these chunks, and takes places for them.
+    /// Encodes the groups that the captured chunks are in, with the new places of these chunks, and takes places for
+    /// them.
     fn place_groups(
         &self,
         captured: &[Captured],
@@ -157,8 +159,8 @@ impl TableStore {
         Ok(groups)
     }
 
-    /// Encodes the directory with the new places of groups, and takes a place for it. Returns its bytes, too, with zeros to
-    /// the end of its last grain.
+    /// Encodes the directory with the new places of groups, and takes a place for it. Returns its bytes, too, with
+    /// zeros to the end of its last grain.
     fn place_directory(&self, groups: &[Group], taken: &mut Vec<Extent>) -> Result<(Directory, Vec<u8>)> {
         let mut all = self.state.lock().table.groups().to_vec();
         for group in groups {
@@ -215,8 +217,8 @@ impl TableStore {
         if run.1.is_empty() { Ok(()) } else { write(&run) }
     }
 
-    /// After the superblock is durable: sets the new homes, frees the places that only the old table used, and lets chunks
-    /// leave the memory.
+    /// After the superblock is durable: sets the new homes, frees the places that only the old table used, and lets
+    /// chunks leave the memory.
     fn conclude(&self, captured: &[Captured], written: &Written, (before, high_water): (&Directory, u32)) {
         let mut guard = self.state.lock();
         let state = &mut *guard;

@@ -1,7 +1,7 @@
 //! Reads chunks of the page table when they are needed. What the chunks say must not be decided here.
 //!
-//! The lock of the state is not held while the device works: what needs a chunk that is not in memory begins anew when the
-//! chunk has been read.
+//! The lock of the state is not held while the device works: what needs a chunk that is not in memory begins anew when
+//! the chunk has been read.
 
 use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, corrupt, each_in_chunk};
 use super::load::{EntryLimits, describe_damage, pages_of};
@@ -21,8 +21,8 @@ fn of_page(id: PageId, error: Error) -> Error {
 }
 
 impl TableStore {
-    /// Calls `look` under the lock of the state. Where it misses a chunk, it must not have changed anything: the chunk is read,
-    /// and `look` is called again.
+    /// Calls `look` under the lock of the state. Where it misses a chunk, it must not have changed anything: the chunk
+    /// is read, and `look` is called again.
     pub(super) fn with_chunks<R>(&self, mut look: impl FnMut(&mut State) -> Result<R, Missing>) -> Result<R> {
         loop {
             let looked = look(&mut self.state.lock());
@@ -55,7 +55,8 @@ impl TableStore {
         Ok(())
     }
 
-    /// Calls `visit` with the pages from `from` to before `to` that have an image, and with their places, chunk by chunk.
+    /// Calls `visit` with the pages from `from` to before `to` that have an image, and with their places, chunk by
+    /// chunk.
     pub(super) fn each_page(&self, from: PageId, to: PageId, mut visit: impl FnMut(PageId, Place)) -> Result<()> {
         for index in self.chunks_between(from, to) {
             for (id, place) in self.with_chunks(|state| state.table.pages_of(index))? {
@@ -67,7 +68,8 @@ impl TableStore {
         Ok(())
     }
 
-    /// The pages from `from` to before `to` that have an image. After an opening that has decoded the chunks, none is read.
+    /// The pages from `from` to before `to` that have an image. After an opening that has decoded the chunks, none is
+    /// read.
     pub(super) fn known_pages(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
         let mut pages = Vec::new();
         for index in self.chunks_between(from, to) {
@@ -115,7 +117,8 @@ impl TableStore {
         let (first, last) = pages_of(chunk);
         let limits = EntryLimits { high_water: state.high_water, longest_image: self.longest_image() };
         let mut locations = Vec::with_capacity(CHUNK_PAGES);
-        // Places side by side, and the page that has the last of them. They are looked up together, which takes less time.
+        // Places side by side, and the page that has the last of them. They are looked up together, which takes less
+        // time.
         let mut runs: Vec<(Extent, PageId)> = Vec::new();
         let decoded = each_in_chunk(bytes, |slot, location| {
             let (id, extent) = (limits.check(first + slot, location)?, location.place.extent());
@@ -136,8 +139,8 @@ impl TableStore {
     }
 }
 
-/// An error if a write of a page could overwrite another one, or free its place: each of these runs of places must be in use,
-/// and must be its pages' alone.
+/// An error if a write of a page could overwrite another one, or free its place: each of these runs of places must be
+/// in use, and must be its pages' alone.
 fn check_runs(state: &State, runs: &mut [(Extent, PageId)]) -> Result<()> {
     let wrong = |page: PageId, what: &str| Err(corrupt(format!("page {page}, or one beside it, lies where {what} is")));
     if let Some((_, page)) = runs.iter().find(|(run, _)| !state.allocator.is_used(*run)) {

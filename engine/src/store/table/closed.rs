@@ -1,5 +1,5 @@
-//! Closes the store with a free map, and checks that the free map and the page table agree. The bytes of the map must not be
-//! here.
+//! Closes the store with a free map, and checks that the free map and the page table agree. The bytes of the map must
+//! not be here.
 
 use super::checkpoint::MOST_TOGETHER;
 use super::directory::{Directory, MapPlace};
@@ -45,8 +45,8 @@ impl TableStore {
         change.write(meta, directory.encode())
     }
 
-    /// Writes the free map that belongs to this directory, and syncs it. `None` if there is no room for it, or if the page table has changed
-    /// since: then the next opening reads all of the page table.
+    /// Writes the free map that belongs to this directory, and syncs it. `None` if there is no room for it, or if the
+    /// page table has changed since: then the next opening reads all of the page table.
     fn write_free_map(&self, directory: &Directory) -> Result<Option<MapPlace>> {
         if self.damage.is_some() || self.found_damage.lock().is_some() || self.rescued {
             return Ok(None);
@@ -73,8 +73,8 @@ impl TableStore {
         Ok(Some(MapPlace { first: extent.first, len, crc }))
     }
 
-    /// Reads the durable page table anew, all of it: every place that it names must be its alone. If there is a free map, it must
-    /// say the same.
+    /// Reads the durable page table anew, all of it: every place that it names must be its alone. If there is a free
+    /// map, it must say the same.
     pub(super) fn check_places(&self) -> Result<()> {
         // A rescue has reported what is wrong. After a sync that failed it is unknown what is durable.
         let Some(change) = (!self.rescued).then(|| self.file.change().ok()).flatten() else { return Ok(()) };

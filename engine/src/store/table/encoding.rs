@@ -1,8 +1,9 @@
-//! The bytes of the page table: chunks, groups of chunks, and the directory of the groups. What is in memory, and where the
-//! bytes are, must not be here.
+//! The bytes of the page table: chunks, groups of chunks, and the directory of the groups. What is in memory, and where
+//! the bytes are, must not be here.
 //!
-//! A chunk is 256 locations of 12 bytes, one for each page (zeros: no image). A group is up to 128 such locations, one for
-//! each chunk (zeros: no chunk), and ends with a whole grain. The directory has one for each group (zeros: no group).
+//! A chunk is 256 locations of 12 bytes, one for each page (zeros: no image). A group is up to 128 such locations, one
+//! for each chunk (zeros: no chunk), and ends with a whole grain. The directory has one for each group (zeros: no
+//! group).
 
 use super::place::{GRAIN, Location};
 use crate::base::bytes::get_u64;

@@ -1,4 +1,5 @@
-//! The decoders of this store for bytes that nobody has checked, as the fuzz targets call them. Nothing else may use this.
+//! The decoders of this store for bytes that nobody has checked, as the fuzz targets call them. Nothing else may use
+//! this.
 
 use super::directory::MapPlace;
 use super::encoding::{decode_chunk, decode_directory, decode_group};
@@ -12,8 +13,8 @@ use crate::store::compress::Coders;
 /// Grains of the file that a free map is of.
 const MOST_GRAINS: u64 = 1 << 20;
 
-/// Decodes `bytes` as the directory, as a group and as a chunk of a page table, and encodes the locations again; and the same as
-/// a free map. Empty if the bytes are none of them.
+/// Decodes `bytes` as the directory, as a group and as a chunk of a page table, and encodes the locations again; and
+/// the same as a free map. Empty if the bytes are none of them.
 pub fn page_table(bytes: &[u8]) -> Vec<Vec<u8>> {
     let decoded = [decode_directory(bytes), decode_group(bytes), decode_chunk(bytes)].into_iter().flatten();
     decoded

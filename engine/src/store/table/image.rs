@@ -9,8 +9,9 @@
 //! | 13 | 3 | "IMG" |
 //! | 16 | | the packed page, which begins with its LSN; then zeros up to a whole grain |
 //!
-//! A compressed image takes fewer grains than the packed page would. With [`Target::Bytes`](crate::store::Target::Bytes) a place may be longer than its
-//! image. The rest of the place is zeros, which the checksum does not cover.
+//! A compressed image takes fewer grains than the packed page would. With
+//! [`Target::Bytes`](crate::store::Target::Bytes) a place may be longer than its image. The rest of the place is zeros,
+//! which the checksum does not cover.
 //!
 //! The page table has the checksum, too. So a sound image that is not the one written last is detected, after a lost or
 //! misdirected write. The checksum in the header serves to read a file without its page table.
@@ -170,8 +171,8 @@ impl ImageBatch {
         self.entries.push(Entry { page, start, len, grains: 0, crc: 0, first: 0, is_to_be_split: false });
     }
 
-    /// Compresses the pages with the policies of their tables, gives each image the length of its place, a multiple of `unit`,
-    /// and fills in the headers. It takes time: call it when no page is latched.
+    /// Compresses the pages with the policies of their tables, gives each image the length of its place, a multiple of
+    /// `unit`, and fills in the headers. It takes time: call it when no page is latched.
     pub(crate) fn seal(&mut self, compression: &PageCompression, page_size: usize, unit: usize) {
         let ImageBatch { bytes, sealed, entries, compressed } = self;
         if compressed.len() < entries.len() {

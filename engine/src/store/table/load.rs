@@ -105,8 +105,8 @@ impl Run {
         taken
     }
 
-    /// Takes the places. If something else is there, the error names the first page of which that is true; the others get
-    /// their places.
+    /// Takes the places. If something else is there, the error names the first page of which that is true; the others
+    /// get their places.
     fn take(&mut self, allocator: &mut PlaceAllocator) -> Result<()> {
         if self.images.is_empty() || allocator.claim(self.extent) {
             self.images.clear();
@@ -152,8 +152,8 @@ impl Source<'_> {
     }
 }
 
-/// Reads the directory, all groups and all chunks, and takes every place that they name. With a free map the places are known,
-/// and no chunk is decoded. If the map is damaged or does not fit, it is not used.
+/// Reads the directory, all groups and all chunks, and takes every place that they name. With a free map the places are
+/// known, and no chunk is decoded. If the map is damaged or does not fit, it is not used.
 pub(super) fn open_table(source: &Source<'_>, state: &mut State) -> Result<Loaded> {
     if source.directory.map.is_some() {
         match load_table(source, state, Reading::Mapped) {
@@ -319,8 +319,8 @@ impl Loader<'_> {
         Ok(checksum(&self.bytes) == home.crc)
     }
 
-    /// Counts the pages of the chunk that was read, and takes their places. The chunk stays in memory if there is room for it,
-    /// and always if damaged parts are left out.
+    /// Counts the pages of the chunk that was read, and takes their places. The chunk stays in memory if there is room
+    /// for it, and always if damaged parts are left out.
     fn load_chunk(&mut self, index: usize, home: Location) -> Result<()> {
         let Loader { end, limits, reading, .. } = *self;
         if reading == Reading::Mapped {

@@ -1,7 +1,7 @@
 //! The `table` page store: reads a page's image from its place and writes new images to new places.
 //!
-//! `checkpoint` decides what is durable. The buffer pool decides when a page is written, and keeps the write-ahead rule.
-//! One lock guards the page table and the free map together. It is never held during I/O.
+//! `checkpoint` decides what is durable. The buffer pool decides when a page is written, and keeps the write-ahead
+//! rule. One lock guards the page table and the free map together. It is never held during I/O.
 
 mod ahead;
 mod allocator;
@@ -160,8 +160,9 @@ impl TableStore {
     /// A damaged chunk of the page table costs its 256 pages, see [`PageStore::damage`].
     ///
     /// # Errors
-    /// [`Error::CorruptMeta`] where the directory of the page table or a group of its chunks is damaged, where the file is cut
-    /// short, or, unless a free map is used, where two pages lie at one place: then [`PageStore::check_places`] finds them.
+    /// [`Error::CorruptMeta`] where the directory of the page table or a group of its chunks is damaged, where the file
+    /// is cut short, or, unless a free map is used, where two pages lie at one place: then [`PageStore::check_places`]
+    /// finds them.
     pub(crate) fn open(file: DatabaseFile) -> Result<TableStore> {
         let mut state = State::new(file.page_size());
         let Loaded { damaged, policies, dictionaries } = open_table(&Source::of(&file)?, &mut state)?;
@@ -208,8 +209,8 @@ impl TableStore {
         ImageWriter { store: self, images }
     }
 
-    /// Writes images to new places, side by side as far as possible, and enters these in the page table. Nothing is synced.
-    /// On an error no page of the batch has moved.
+    /// Writes images to new places, side by side as far as possible, and enters these in the page table. Nothing is
+    /// synced. On an error no page of the batch has moved.
     fn write_batch(&self, batch: &mut ImageBatch, purpose: Purpose) -> Result<()> {
         let unit = if self.persists.load(atomic::Ordering::Relaxed) { BLOCK } else { GRAIN };
         let _dictionaries_stay = self.compression.begin_batch();
@@ -444,8 +445,8 @@ impl PageStore for TableStore {
         TableStore::shrink(self, pages)
     }
 
-    /// Images and chunks then have blocks of 4 KiB of their own, as the pages of the paper's baseline have: a write does not
-    /// write bytes of its neighbours again.
+    /// Images and chunks then have blocks of 4 KiB of their own, as the pages of the paper's baseline have: a write
+    /// does not write bytes of its neighbours again.
     fn persist_table(&self) {
         self.persists.store(true, atomic::Ordering::Relaxed);
         self.state.lock().allocator.align_to(BLOCK_GRAINS);

@@ -1,9 +1,9 @@
-//! The page table in memory: the place and the checksum of each page's image, and where chunks and groups of chunks are.
-//! This file must not allocate places or access the device.
+//! The page table in memory: the place and the checksum of each page's image, and where chunks and groups of chunks
+//! are. This file must not allocate places or access the device.
 //!
-//! A chunk that is not in memory is [`Missing`]: the caller reads it, and asks again. A page of a chunk in memory takes 12
-//! bytes. A part of the chunks stays in memory: of the others, those leave it first that were not used for long. Work for a
-//! checkpoint is proportional to the chunks that have changed: they are in a list.
+//! A chunk that is not in memory is [`Missing`]: the caller reads it, and asks again. A page of a chunk in memory takes
+//! 12 bytes. A part of the chunks stays in memory: of the others, those leave it first that were not used for long.
+//! Work for a checkpoint is proportional to the chunks that have changed: they are in a list.
 
 use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, GROUP_CHUNKS};
 use super::place::{Location, Place};
@@ -11,8 +11,8 @@ use crate::base::PageId;
 use crate::base::bytes::{put_u32, put_u64};
 use std::cell::Cell;
 
-/// In memory only: the image was written since the last freeze, and no log record contains its place. So the place is free
-/// as soon as the image is superseded.
+/// In memory only: the image was written since the last freeze, and no log record contains its place. So the place is
+/// free as soon as the image is superseded.
 const FRESH: u64 = 1 << 63;
 /// In memory only: this process has written the image or has checked the page in it.
 const CHECKED: u64 = 1 << 62;
@@ -25,8 +25,8 @@ const KEPT_PART: usize = 3;
 const LEAST_KEPT: usize = (16 << 20) / CHUNK_BYTES;
 /// The greatest number of chunks that are considered when one is read, to find some that can leave the memory.
 const MOST_LOOKS: usize = 1024;
-/// Chunks that are considered for each one that a checkpoint has written: of a third of the chunks each can leave the memory
-/// when it is considered for the second time.
+/// Chunks that are considered for each one that a checkpoint has written: of a third of the chunks each can leave the
+/// memory when it is considered for the second time.
 const LOOKS_AT_CHECKPOINT: usize = 2 * KEPT_PART;
 
 /// The entry of a page that has an image.
@@ -49,8 +49,8 @@ struct Chunk {
     pending: bool,
     /// It was used since the last time that it was considered for removal from memory.
     used: Cell<bool>,
-    /// The version of the content: each change of an entry gives a new one. Two different contents never have the same version,
-    /// even if the chunk left the memory and was read again between them.
+    /// The version of the content: each change of an entry gives a new one. Two different contents never have the same
+    /// version, even if the chunk left the memory and was read again between them.
     version: u64,
     /// Where it was written, as it is now, ahead of the next checkpoint.
     ahead: Option<Location>,
@@ -115,8 +115,8 @@ pub(crate) struct PageTable {
     hand: usize,
     pages: u64,
     live: u64,
-    /// What an opening has found in the chunks, which holds for those that are not in memory. Empty after a checkpoint, and where
-    /// no chunk was decoded.
+    /// What an opening has found in the chunks, which holds for those that are not in memory. Empty after a checkpoint,
+    /// and where no chunk was decoded.
     opened: Vec<WithImage>,
 }
 
@@ -355,8 +355,8 @@ impl PageTable {
         self.chunk(missing.index).is_err_and(|now| now == missing)
     }
 
-    /// Brings a chunk into memory that was read and that it still [`misses`](PageTable::misses). The chunk has been counted
-    /// before.
+    /// Brings a chunk into memory that was read and that it still [`misses`](PageTable::misses). The chunk has been
+    /// counted before.
     pub(crate) fn load(&mut self, missing: Missing, locations: impl Iterator<Item = (usize, Location)>) {
         debug_assert!(self.misses(missing), "a chunk in memory may be newer than the one that was read");
         self.version += 1;
@@ -389,9 +389,9 @@ impl PageTable {
         self.make_room(usize::MAX, MOST_LOOKS.min(self.chunks.len()));
     }
 
-    /// Lets chunks leave the memory that are as they were in the last durable checkpoint. Considers up to `looks` chunks. The
-    /// chunk at `index` stays, and those that were used since they were last considered: what needs several chunks together
-    /// gets them.
+    /// Lets chunks leave the memory that are as they were in the last durable checkpoint. Considers up to `looks`
+    /// chunks. The chunk at `index` stays, and those that were used since they were last considered: what needs several
+    /// chunks together gets them.
     fn make_room(&mut self, index: usize, looks: usize) {
         let most = self.least_kept.max(self.chunks.len() / KEPT_PART);
         let mut looks = 0..looks;

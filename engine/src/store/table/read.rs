@@ -1,7 +1,7 @@
 //! Reads a page from its image. Which image counts must not be decided here: the page table says it.
 //!
-//! An image that fits into the memory of its page is read into that memory and unpacked there, without a buffer. If it is
-//! compressed, it is decompressed from there into a buffer, and unpacked from the buffer into the page.
+//! An image that fits into the memory of its page is read into that memory and unpacked there, without a buffer. If it
+//! is compressed, it is decompressed from there into a buffer, and unpacked from the buffer into the page.
 
 use super::TableStore;
 use super::image::{Content, IMAGE_HEADER, open_image};
@@ -33,7 +33,8 @@ impl TableStore {
                     return Ok(true);
                 }
                 Err(error) => {
-                    // The page may have moved meanwhile and its old place been used again: only then is there another try.
+                    // The page may have moved meanwhile and its old place been used again: only then is there another
+                    // try.
                     entry = self.entry(id)?;
                     if entry.is_some_and(|now| now.location == at) {
                         return Err(error);

@@ -77,8 +77,8 @@ impl Region {
         self.after_last_used(REGION)
     }
 
-    /// The lowest free run of at least `grains` from a multiple of `align`: its position, or else the length of the longest
-    /// free run, wherever it begins.
+    /// The lowest free run of at least `grains` from a multiple of `align`: its position, or else the length of the
+    /// longest free run, wherever it begins.
     pub(crate) fn find(&self, grains: u32, align: u32) -> Result<u32, u32> {
         let (mut at, mut longest) = (0, 0);
         while at < REGION {

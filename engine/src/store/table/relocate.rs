@@ -1,4 +1,5 @@
-//! Moves images towards the front of the file, and truncates the file. The layers above decide the steps of a compaction.
+//! Moves images towards the front of the file, and truncates the file. The layers above decide the steps of a
+//! compaction.
 
 use super::encoding::{CHUNK_BYTES, GROUP_CHUNKS};
 use super::page_table::Entry;
@@ -13,8 +14,8 @@ use std::collections::BinaryHeap;
 const GATHERED: usize = 1 << 18;
 
 impl TableStore {
-    /// Up to `most` pages with the highest places, the highest first. Pages inside the length that the file would have without
-    /// free runs are left out.
+    /// Up to `most` pages with the highest places, the highest first. Pages inside the length that the file would have
+    /// without free runs are left out.
     fn tail_pages(&self, most: usize) -> Result<Vec<PageId>> {
         let dense = self.state.lock().allocator.used();
         let mut highest = BinaryHeap::new();
@@ -29,12 +30,12 @@ impl TableStore {
         Ok(highest.into_sorted_vec().into_iter().map(|Reverse((_, id))| id).collect())
     }
 
-    /// Moves the highest images to lower places. Makes the next checkpoint write the chunks of the page table again that are
-    /// beyond the length of a file without free runs. A page that does not move has the lowest place that there is for it. The
-    /// places that become empty are free after the next checkpoint.
+    /// Moves the highest images to lower places. Makes the next checkpoint write the chunks of the page table again
+    /// that are beyond the length of a file without free runs. A page that does not move has the lowest place that
+    /// there is for it. The places that become empty are free after the next checkpoint.
     ///
-    /// `tail` has pages that an earlier call has found and not moved, the highest first. If none of them can be moved, the
-    /// pages are looked for anew.
+    /// `tail` has pages that an earlier call has found and not moved, the highest first. If none of them can be moved,
+    /// the pages are looked for anew.
     pub(super) fn relocate(&self, tail: &mut Vec<PageId>, most: usize) -> Result<usize> {
         let mut moved = self.move_first(tail, most)?;
         if moved == 0 && most > 0 {
@@ -89,8 +90,8 @@ impl TableStore {
         moved
     }
 
-    /// Makes the next checkpoint write chunks and groups that are too far back to new places. It writes a group if one of the
-    /// group's chunks is marked.
+    /// Makes the next checkpoint write chunks and groups that are too far back to new places. It writes a group if one
+    /// of the group's chunks is marked.
     fn move_chunks(&self) -> Result<()> {
         for index in self.chunks_to_move() {
             self.with_chunks(|state| state.table.mark_changed(index))?;

@@ -1,8 +1,8 @@
 //! Opens a file whose superblocks or page table are damaged. Each image contains its page id, so a search through the
 //! whole file finds the pages that the page table does not name. The meaning of a page must not be in this file.
 //!
-//! Of the images of one page the one with the greatest LSN is taken. If the newest image is damaged, that is an older one.
-//! So the sound parts of a page table are always used, and images are searched for the other pages only.
+//! Of the images of one page the one with the greatest LSN is taken. If the newest image is damaged, that is an older
+//! one. So the sound parts of a page table are always used, and images are searched for the other pages only.
 
 use super::encoding::CHUNK_PAGES;
 use super::image::{IMAGE_HEADER, sound_image};
@@ -192,8 +192,8 @@ pub(in crate::store) fn has_image(disk: &dyn Disk, part: Range<u64>) -> bool {
     grains.any(|at| sound_image(bytes::slice(&piece, at, len), MAX_PAGE_SIZE).is_some())
 }
 
-/// Calls `visit` with every sound image in the file, in the order of their places. Returns true if some are left out because
-/// `find` does not find the dictionaries that they need.
+/// Calls `visit` with every sound image in the file, in the order of their places. Returns true if some are left out
+/// because `find` does not find the dictionaries that they need.
 pub(super) fn each_image(
     disk: &dyn Disk,
     page_size: usize,

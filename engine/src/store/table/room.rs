@@ -1,5 +1,5 @@
-//! Space in the file. The file grows only with space reserved on the device for its whole length, so that no write into it
-//! fails on a full device. Places are allocated inside the file; the allocator chooses them.
+//! Space in the file. The file grows only with space reserved on the device for its whole length, so that no write into
+//! it fails on a full device. Places are allocated inside the file; the allocator chooses them.
 
 use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, GROUP_BYTES, GROUP_CHUNKS};
 use super::image::IMAGE_HEADER;
@@ -57,8 +57,8 @@ impl TableStore {
         Ok(())
     }
 
-    /// Makes sure that the file has room for this number of images of any length, and for the page table after them. The file
-    /// grows if it must.
+    /// Makes sure that the file has room for this number of images of any length, and for the page table after them.
+    /// The file grows if it must.
     ///
     /// # Errors
     /// [`Error::Full`]; nothing is reserved then.
@@ -95,8 +95,8 @@ impl TableStore {
         images + table + directory.div_ceil(longest_place) + others
     }
 
-    /// Allocates places for images of `sizes` grains each (at most a region each) inside the file, which grows if it can;
-    /// otherwise its free runs are filled one by one. Returns the first grains. On an error nothing is allocated.
+    /// Allocates places for images of `sizes` grains each (at most a region each) inside the file, which grows if it
+    /// can; otherwise its free runs are filled one by one. Returns the first grains. On an error nothing is allocated.
     pub(super) fn take_places(&self, sizes: &[u32]) -> Result<Vec<u64>> {
         let mut firsts = Vec::with_capacity(sizes.len());
         if !self.state.lock().allocator.allocate_batch(sizes, &mut firsts) {

@@ -49,7 +49,8 @@ pub(super) fn meta_of(kind: StoreKind) -> Meta {
     Meta { page_size: page_size(kind), ..meta() }
 }
 
-/// A disk whose next but `n`th write fails, before or after it has reached the device, and whose next writes can be held up.
+/// A disk whose next but `n`th write fails, before or after it has reached the device, and whose next writes can be
+/// held up.
 #[derive(Debug)]
 pub(super) struct Failing {
     disk: Arc<dyn Disk>,

@@ -231,8 +231,8 @@ impl<S: Subject> ModelRun<S> {
         }
     }
 
-    /// Says whether pages have been written. Where a failed write may have spoilt some, there is another one, as from the
-    /// pool, which still has them.
+    /// Says whether pages have been written. Where a failed write may have spoilt some, there is another one, as from
+    /// the pool, which still has them.
     fn with_retry(&mut self, write: impl Fn(&S, &mut Changed) -> Result<()>) -> bool {
         let written = write(&self.store, &mut self.changed);
         if written.is_err() && !S::FAILED_WRITES_KEEP_PAGES {

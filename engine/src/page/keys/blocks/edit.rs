@@ -40,8 +40,8 @@ impl EditState {
         Index::new(self.codec(), bytes::slice(list, 0, self.used), self.count)
     }
 
-    /// Copies the bytes of a block to `scratch`, which has room for changes, and returns the descriptor; an error if the
-    /// block has more bytes than any valid one.
+    /// Copies the bytes of a block to `scratch`, which has room for changes, and returns the descriptor; an error if
+    /// the block has more bytes than any valid one.
     fn copy<T: IntKey>(&self, index: &Index<'_, T>, at: usize, scratch: &mut T::Scratch) -> Result<Block<T>, String> {
         let (block, body) = index.block(at);
         if body.len() > scratch.as_ref().len() {

@@ -41,8 +41,8 @@ pub(in crate::store::compress) fn decompress(block: &[u8], out: &mut [u8]) -> Op
     }
 }
 
-/// Copies the literals of a sequence whose lengths are both in the token, and returns the offset of its match. `None`, and
-/// nothing is copied, if it is no such sequence or too near the end of either buffer.
+/// Copies the literals of a sequence whose lengths are both in the token, and returns the offset of its match. `None`,
+/// and nothing is copied, if it is no such sequence or too near the end of either buffer.
 #[inline(always)]
 fn short_sequence(block: &[u8], at: usize, out: &mut [u8], pos: usize, token: usize) -> Option<usize> {
     let literals = token >> 4;

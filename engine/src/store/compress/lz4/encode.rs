@@ -10,11 +10,12 @@ const ENTRY_BITS: u32 = 12;
 const LAST_MATCH: usize = 12;
 /// The last bytes of a block are literals.
 const LAST_LITERALS: usize = 5;
-/// Each time the count of positions without a match has grown by this number, the encoder goes forward by one byte more at
-/// each step.
+/// Each time the count of positions without a match has grown by this number, the encoder goes forward by one byte more
+/// at each step.
 const MISSES_OF_STEP: usize = 32;
-/// A match reduces the count of positions without a match by this number, not below 0. If random bytes and others alternate,
-/// the rest of the count grows. So after some time the encoder looks at about this many positions in a part of random bytes.
+/// A match reduces the count of positions without a match by this number, not below 0. If random bytes and others
+/// alternate, the rest of the count grows. So after some time the encoder looks at about this many positions in a part
+/// of random bytes.
 const MISSES_OF_MATCH: usize = 16;
 
 /// The memory of the encoder, for one block after another.
@@ -30,8 +31,8 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// Compresses `bytes` into the front of `out`, and returns the length of the block. What follows it in `out` is overwritten
-    /// with any bytes. `None` if the block has no room. The same bytes always give the same block.
+    /// Compresses `bytes` into the front of `out`, and returns the length of the block. What follows it in `out` is
+    /// overwritten with any bytes. `None` if the block has no room. The same bytes always give the same block.
     pub(in crate::store::compress) fn compress(&mut self, bytes: &[u8], out: &mut [u8]) -> Option<usize> {
         self.seen.fill(0);
         let (mut at, mut pos, mut begin, mut misses) = (1, 0, 0, 0);
@@ -72,8 +73,8 @@ impl Encoder {
         }
     }
 
-    /// Notes `at` as the last position of its four bytes, unless these are four equal bytes: the noted position stays at the
-    /// beginning of their run, so that a later run of this byte matches from there.
+    /// Notes `at` as the last position of its four bytes, unless these are four equal bytes: the noted position stays
+    /// at the beginning of their run, so that a later run of this byte matches from there.
     #[inline(always)]
     fn note(&mut self, bytes: &[u8], at: usize) {
         if let Some(word) = array(bytes, at).map(u32::from_le_bytes)

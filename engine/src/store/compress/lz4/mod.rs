@@ -1,8 +1,8 @@
-//! Blocks of LZ4, in safe code. The format is that of `lz4_Block_format.md`; which pages are compressed must not be in this
-//! folder.
+//! Blocks of LZ4, in safe code. The format is that of `lz4_Block_format.md`; which pages are compressed must not be in
+//! this folder.
 //!
-//! Pages often have runs of one byte or of a few: padding, and integers with leading zeros. The decoder writes a run many
-//! bytes at a time, and the encoder makes one sequence of it.
+//! Pages often have runs of one byte or of a few: padding, and integers with leading zeros. The decoder writes a run
+//! many bytes at a time, and the encoder makes one sequence of it.
 
 mod decode;
 mod encode;
@@ -23,8 +23,8 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
-/// Copies `N` bytes, of which the caller may need only the first ones. False, and nothing is copied, if `from` has fewer than
-/// `N` bytes there or `to` has no room for `N`.
+/// Copies `N` bytes, of which the caller may need only the first ones. False, and nothing is copied, if `from` has
+/// fewer than `N` bytes there or `to` has no room for `N`.
 #[inline(always)]
 fn copied<const N: usize>(from: &[u8], at: usize, to: &mut [u8], pos: usize) -> bool {
     let source = from.get(at..).and_then(|rest| rest.first_chunk::<N>());

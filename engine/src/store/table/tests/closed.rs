@@ -1,5 +1,5 @@
-//! The free map of a closed file: it says what all chunks say, it is not used where it is damaged, and the next checkpoint does
-//! not name it.
+//! The free map of a closed file: it says what all chunks say, it is not used where it is damaged, and the next
+//! checkpoint does not name it.
 
 use super::*;
 use crate::base::bytes::{get_u16, get_u64};
@@ -142,7 +142,8 @@ fn replace(disk: &Arc<Failing>, change: impl FnOnce(&mut Vec<u8>)) {
     file.change().unwrap().write(meta(), Directory { map, ..directory }.encode()).unwrap();
 }
 
-/// Makes a used grain free, and a free one of its region used, so that all counts of the map stay right. False if the region of the grain has no free one.
+/// Makes a used grain free, and a free one of its region used, so that all counts of the map stay right. False if the
+/// region of the grain has no free one.
 fn move_a_grain(bytes: &mut [u8], grain: u64, map: Extent) -> bool {
     let (region, at) = ((grain / u64::from(REGION)) as usize, (grain % u64::from(REGION)) as usize);
     let is_partial = |region: &usize| (1..REGION as u16).contains(&get_u16(bytes, 24 + 2 * region));
@@ -240,8 +241,8 @@ fn a_close_with_grains_in_use_that_the_page_table_does_not_name_writes_none() {
     assert!(open(&disk).unwrap().read(PageId(1), &mut vec![0; PAGE_SIZE]).unwrap().is_some());
 }
 
-/// Changes the first chunk of the page table. The checksums of the chunk, of its group and of the directory are made right
-/// again, and the map stays as it was.
+/// Changes the first chunk of the page table. The checksums of the chunk, of its group and of the directory are made
+/// right again, and the map stays as it was.
 fn rewrite_chunk(disk: &Arc<Failing>, change: impl FnOnce(&mut [u8])) {
     let (state, _) = load(disk, Reading::All).unwrap();
     let (home, group) = (state.table.home(0).unwrap(), state.table.groups()[0].unwrap());
@@ -327,8 +328,8 @@ proptest! {
             }
             hits.iter().for_each(|&(at, byte)| chunk[at] = byte);
         });
-        // The pages of the chunk that was changed may be lost, or all be damaged. What is read was written, and the other pages
-        // are not touched.
+        // The pages of the chunk that was changed may be lost, or all be damaged. What is read was written, and the
+        // other pages are not touched.
         let (changed, others) = (0..CHUNK_PAGES as u32, CHUNK_PAGES as u32..PAGES);
         let store = open(&disk).unwrap();
         let mut found = vec![0; PAGE_SIZE];

@@ -36,8 +36,8 @@ fn open_bytes(bytes: &[u8]) -> Result<TableStore> {
     open(&disk)
 }
 
-/// Opens and reads everything; counts the pages that are lost, but those of a chunk of the page table as one. Whatever is
-/// read must be as it was written.
+/// Opens and reads everything; counts the pages that are lost, but those of a chunk of the page table as one. Whatever
+/// is read must be as it was written.
 fn read_all(bytes: &[u8], pages: &[Vec<u8>]) -> Result<usize> {
     let store = open_bytes(bytes)?;
     let chunk = if store.damage().is_some() { CHUNK_PAGES } else { 1 };

@@ -1,6 +1,6 @@
-//! What a large database costs: memory for each page, processor time to open it, and what a checkpoint writes. The whole
-//! size, 1 TiB of pages of 8 KiB, is measured with `DURAMEN_SCALE=full`. So that the part of the page table in memory is a
-//! third of it in every size, no other chunks stay after the opening.
+//! What a large database costs: memory for each page, processor time to open it, and what a checkpoint writes. The
+//! whole size, 1 TiB of pages of 8 KiB, is measured with `DURAMEN_SCALE=full`. So that the part of the page table in
+//! memory is a third of it in every size, no other chunks stay after the opening.
 
 use super::giant::{GiantDisk, Used, in_own_process, pages};
 use super::*;
@@ -20,7 +20,8 @@ const KEPT_AT_OPENING: f64 = 12.4 / 12.0 * (16 << 20) as f64;
 const MOST_MEMORY_LATER: f64 = 9.0;
 /// The same after a session that has filled the database. The free map is smaller.
 const MOST_MEMORY_FILLED: f64 = 8.0;
-/// Seconds of processor time of opening 2^21 pages of a closed database; 1.0 without a map. A machine under load needs more.
+/// Seconds of processor time of opening 2^21 pages of a closed database; 1.0 without a map. A machine under load needs
+/// more.
 const MOST_OPENING: f64 = 0.5;
 /// Seconds of processor time of a checkpoint, whatever the size of the database. A machine under load needs far less.
 const MOST_SECONDS: f64 = 1.0;
