@@ -2,7 +2,7 @@
 //! loads, dropped tables, checkpoints, compactions, reopenings and recoveries, with the smallest cache.
 
 use crate::io::{MemoryVolume, OpenMode, Volume};
-use crate::store::StoreKind;
+use crate::store::{DROPS_FAIL, StoreKind};
 use crate::{Builder, Database, TableDef, TableOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -155,4 +155,30 @@ fn a_commit_that_changes_no_number_of_entries_writes_only_its_entries() {
     assert!(replaced + table.name().len() as u64 <= added, "{replaced} bytes of log, and {added} for a new entry");
     assert_eq!(log_bytes(99, None), (0, 11), "a removal of nothing");
     assert_eq!(log_bytes(10, None).1, 10);
+}
+
+#[test]
+fn pages_that_the_store_cannot_drop_are_dropped_by_a_later_checkpoint() {
+    let db = Run::new(StoreKind::Slots, 0).db;
+    let set = |value: &[u8]| {
+        let tx = db.begin_write().unwrap();
+        tx.open_table(TABLE).unwrap().put([1].as_slice(), value).unwrap();
+        tx.commit().unwrap();
+        db.checkpoint().unwrap();
+        while db.maintain().unwrap() {}
+    };
+    let pages = || (db.stats().live_bytes / 4096, db.stats().free_pages);
+    set(&[7]);
+    let small = pages();
+    set(&[7; 500_000]);
+    assert!(pages().0 >= small.0 + 100);
+    DROPS_FAIL.set(true);
+    set(&[7]);
+    let (kept, free) = pages();
+    assert!(kept >= small.0 + 100, "the store has {kept} pages");
+    DROPS_FAIL.set(false);
+    (0..2).for_each(|_| db.checkpoint().unwrap());
+    assert_eq!(pages().0, small.0);
+    assert!(pages().1 >= free + 100, "the ids are free");
+    assert!(db.verify(|_| ()).unwrap().findings.is_empty());
 }

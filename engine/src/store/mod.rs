@@ -29,6 +29,9 @@ mod syncs;
 mod table;
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+pub(crate) use tests::slots::DROPS_FAIL;
 mod totals;
 
 pub use changed::ChangedParts;

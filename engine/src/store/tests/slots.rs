@@ -10,8 +10,14 @@ use crate::store::{
     Base, ChangedParts, DatabaseFile, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats,
 };
 use parking_lot::Mutex;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+thread_local! {
+    /// True while this thread cannot drop pages.
+    pub(crate) static DROPS_FAIL: Cell<bool> = const { Cell::new(false) };
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -148,6 +154,9 @@ impl PageStore for SlotStore {
     }
 
     fn drop_page(&self, id: PageId) -> Result<()> {
+        if DROPS_FAIL.get() {
+            return Err(Error::corrupt(id, "a test"));
+        }
         let mut state = self.state.lock();
         state.bases.remove(&id);
         if state.pages.remove(&id).is_some() {

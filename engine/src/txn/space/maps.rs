@@ -52,31 +52,37 @@ impl Engine {
         self.ids.lock().high()
     }
 
-    /// Drops the content of freed pages. Their ids can be taken again when the store permits it, except for those that the store
-    /// cannot drop.
+    /// Drops the content of freed pages. Their ids can be taken again when the store permits it. A page that the store
+    /// cannot drop keeps its id and its place until a later checkpoint, which tries again.
     pub(crate) fn release_pages(&self, pages: &[PageId]) {
         if !pages.is_empty() {
             self.released.fetch_add(1, Ordering::AcqRel);
         }
-        let mut kept = BTreeSet::new();
+        let at_once = self.store.as_ref().is_none_or(|store| store.reuses_ids_at_once());
+        let (mut free, mut later) = (Vec::new(), Vec::new());
         for &id in pages {
             self.pool.forget(id);
+            let mut is_free = at_once;
             if let Some(store) = &self.store {
                 if let Err(cause) = store.drop_page(id) {
-                    tracing::warn!(%cause, page = %id, "a freed page keeps its place until its id is used again");
-                    kept.insert(id);
+                    if later.is_empty() {
+                        tracing::warn!(%cause, page = %id, "freed pages keep their places until the next checkpoint");
+                    }
+                    is_free = false;
                 }
                 // A reader that followed an old link may have read the page again before the store dropped it. Remove
                 // this copy from the pool: the next page with this id may be written to the store past the pool.
                 self.pool.forget(id);
             }
+            if is_free { &mut free } else { &mut later }.push(id);
         }
-        if self.store.as_ref().is_none_or(|store| store.reuses_ids_at_once()) {
-            let mut ids = self.ids.lock();
-            pages.iter().filter(|id| !kept.contains(id)).for_each(|id| ids.give_back(*id));
-        } else if let Some(log) = self.log.get() {
-            self.withhold(log.appended(), pages.iter().copied());
+        if !later.is_empty()
+            && let Some(log) = self.log.get()
+        {
+            self.withhold(log.appended(), later.into_iter());
         }
+        let mut ids = self.ids.lock();
+        free.into_iter().for_each(|id| ids.give_back(id));
     }
 
     /// Withholds ids that records before `end` have freed, until the redo point of a checkpoint is `end` or later.
@@ -87,7 +93,12 @@ impl Engine {
     /// Makes the ids available that were freed before `redo`, the new redo point.
     pub(in crate::txn) fn release_withheld(&self, redo: Lsn) {
         let Some(store) = &self.store else { return };
-        for id in self.withheld.take_before(redo) {
+        let ids = self.withheld.take_before(redo);
+        if store.reuses_ids_at_once() {
+            // The store could not drop these pages.
+            return self.release_pages(&ids);
+        }
+        for id in ids {
             store.discard_page(id);
             self.ids.lock().give_back(id);
         }
