@@ -4,8 +4,9 @@
 use duramen::io::{MemoryVolume, OpenMode, Volume};
 use duramen::{Database, Durability, Result, TableDef};
 use duramen_sim::{HookedVolume, Hooks};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak, mpsc};
+use std::time::Duration;
 
 const NAME: &str = "t.duramen";
 const TABLE: TableDef<u32, &[u8]> = TableDef::new("t");
@@ -59,5 +60,65 @@ fn segments_are_used_again_and_the_log_takes_little_more_than_between_two_checkp
     assert!(again >= 8, "{again} segments were used again");
     db.close()?;
     assert_eq!(volume.list("")?, [NAME]);
+    Ok(())
+}
+
+/// Commits in another thread while a file of the log gets its name, and while that name is made durable.
+#[derive(Debug, Default)]
+struct CommitsBeside {
+    db: OnceLock<Weak<Database>>,
+    /// A file of the log has got a name that is not durable.
+    renamed: AtomicBool,
+    commits: AtomicU64,
+}
+
+impl CommitsBeside {
+    fn commit(&self) {
+        let Some(db) = self.db.get().and_then(Weak::upgrade) else { return };
+        let (done, is_done) = mpsc::channel();
+        std::thread::spawn(move || done.send(put(&db, 1, &[1])));
+        is_done.recv_timeout(Duration::from_secs(60)).expect("a commit waits for the file of a segment").unwrap();
+        self.commits.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Hooks for CommitsBeside {
+    fn before_rename(&self, from: &str, _: &str) -> Result<()> {
+        if from.starts_with("t.duramen-log.") {
+            self.renamed.store(true, Ordering::Relaxed);
+            self.commit();
+        }
+        Ok(())
+    }
+
+    fn before_sync(&self, name: Option<&str>) -> Result<()> {
+        if name.is_none() && self.renamed.swap(false, Ordering::Relaxed) {
+            self.commit();
+        }
+        Ok(())
+    }
+}
+
+fn put(db: &Database, key: u32, value: &[u8]) -> Result<()> {
+    let mut tx = db.begin_write()?;
+    tx.set_durability(Durability::None);
+    tx.open_table(TABLE)?.put(key, value)?;
+    tx.commit()
+}
+
+#[test]
+fn commits_do_not_wait_for_the_file_of_the_next_segment() -> Result<()> {
+    let hooks = Arc::new(CommitsBeside::default());
+    let hooked = Arc::new(HookedVolume::new(Arc::new(MemoryVolume::new()), hooks.clone()));
+    let options = Database::builder().cache(1 << 20).checkpoint_bytes(CHECKPOINT_BYTES).background(false);
+    let db = Arc::new(options.create_on(hooked, NAME)?);
+    hooks.db.set(Arc::downgrade(&db)).expect("it is set once");
+    for number in 0..30_000u32 {
+        put(&db, number % 1000, &[number as u8; 1000])?;
+        if number % 20 == 0 {
+            while db.maintain()? {}
+        }
+    }
+    assert!(hooks.commits.load(Ordering::Relaxed) >= 8);
     Ok(())
 }

@@ -9,6 +9,8 @@
 //! 4. The old segment is synced up to its end, and the header of the new one is written.
 //! 5. Batches are written over the old content.
 //!
+//! Commits go on during steps 1 to 3: [`Log::prepare_segment`] does the third, for a new file, too.
+//!
 //! After a power cut between steps 2 and 4 the file is a spare file, whose name does not matter. After step 4, every
 //! batch that is left of an earlier segment is before the start of the new one, because a log uses only files that it
 //! wrote itself, in this epoch. A reader never reads such a batch as part of the log, and such a batch does not prove
@@ -43,6 +45,8 @@ pub(super) struct Rotation {
     most_spare: u64,
     /// The bytes of segments that checkpoints have lately made superfluous at a time.
     needed: u64,
+    /// The file of the next segment, if it is ready.
+    prepared: Option<NextFile>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +59,7 @@ struct Spare {
 
 impl Rotation {
     fn new(next_number: u32) -> Rotation {
-        Rotation { next_number, spares: Vec::new(), most_spare: 0, needed: 0 }
+        Rotation { next_number, spares: Vec::new(), most_spare: 0, needed: 0, prepared: None }
     }
 
     /// The bytes of all spare files, and the most that they should have.
@@ -90,6 +94,7 @@ impl Rotation {
 }
 
 /// The file of the next segment.
+#[derive(Debug)]
 struct NextFile {
     disk: Arc<dyn Disk>,
     number: u32,
@@ -162,6 +167,20 @@ impl Log {
         })
     }
 
+    /// Makes the file of the next segment ready: it has its name, durably. Then [`Log::rotate`] only has to sync the old
+    /// segment and to write a header. For a caller that will call it under a lock that commits need.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if there is no space for another file; nothing has then changed.
+    pub fn prepare_segment(&self) -> Result<()> {
+        let mut rotation = self.rotation.lock();
+        self.group.check()?;
+        if rotation.prepared.is_none() {
+            rotation.prepared = Some(self.next_file(&mut rotation)?);
+        }
+        Ok(())
+    }
+
     /// Starts a new segment at the LSN of the next batch and returns that LSN. All bytes before it are then durable.
     /// Appends continue meanwhile, except during the short switch.
     ///
@@ -172,9 +191,9 @@ impl Log {
         // Syncs most of the log while other threads append. The second sync, during the switch, then has little to
         // write.
         self.make_durable(self.next_lsn())?;
-        let next = self.next_file(&mut rotation)?;
+        let prepared = rotation.prepared.take();
+        let next = prepared.map_or_else(|| self.next_file(&mut rotation), Ok)?;
         let number = next.number;
-        rotation.next_number = segment::number_after(&self.config, number)?;
         let rotated = self.change_to(next);
         if rotated.is_err() {
             // A file without the header of a segment is not one. If the removal also fails, an unused file remains,
@@ -196,10 +215,12 @@ impl Log {
                     Err(Error::Full { .. }) => 0,
                     reserved => reserved.map(|()| len)?,
                 };
+                rotation.next_number = segment::number_after(&self.config, number)?;
                 return Ok(NextFile { disk, number, filled });
             }
         }
         let (number, disk) = segment::create_empty(&self.config, rotation.next_number)?;
+        rotation.next_number = segment::number_after(&self.config, number)?;
         Ok(NextFile { disk, number, filled: 0 })
     }
 
@@ -280,7 +301,9 @@ impl Log {
         let mut rotation = self.rotation.lock();
         rotation.most_spare = 0;
         let spares: Vec<u32> = rotation.spares.drain(..).map(|spare| spare.number).collect();
+        let prepared = rotation.prepared.take();
         self.remove(&self.ours(&spares))?;
+        self.remove_prepared(prepared)?;
         self.tail.lock().give_back_rest()
     }
 
@@ -289,7 +312,15 @@ impl Log {
     pub fn remove_all(&self) -> Result<()> {
         self.group.check()?;
         self.poison("the log has been closed");
+        let prepared = self.rotation.lock().prepared.take();
+        self.remove_prepared(prepared)?;
         self.remove(&self.ours(&segment::numbers(&self.config)?))
+    }
+
+    /// Removes the file that the next segment would have had. It may be empty, so that nothing in it shows that it
+    /// belongs to this log.
+    fn remove_prepared(&self, prepared: Option<NextFile>) -> Result<()> {
+        prepared.map_or(Ok(()), |file| self.remove(&[file.number]))
     }
 
     /// Removes segments durably. A failed sync of the folder stops the log, like a failed sync of a segment.

@@ -8,6 +8,7 @@ use super::engine::Engine;
 use super::redo_work::Amount;
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, Result};
+use crate::log::Log;
 use crate::store::PageStore;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -67,6 +68,9 @@ impl Engine {
         let log = self.log()?;
         // Most of the log becomes durable before the apply lock is taken, so that commits wait for it only briefly.
         log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;
+        if !self.checkpoints.begun_segment.load(Ordering::Acquire) {
+            self.prepare_segment(log)?;
+        }
         let (redo, unfinished) = {
             let _between_batches = self.apply.lock();
             // The value from this moment is used: the transaction may end in memory before its end is durable.
@@ -103,6 +107,15 @@ impl Engine {
         Ok(segments)
     }
 
+    /// Makes the file of the next log segment ready, so that commits do not wait for it. Without room for one the
+    /// rotation will say so.
+    fn prepare_segment(&self, log: &Log) -> Result<()> {
+        match log.prepare_segment() {
+            Err(Error::Full { .. }) => Ok(()),
+            prepared => prepared.inspect_err(|cause| self.poison(cause)),
+        }
+    }
+
     /// The bytes after which a segment is long enough.
     fn segment_bytes(&self) -> u64 {
         (self.redo_bounds.bytes / SEGMENTS).clamp(SEGMENT_BYTES.0, SEGMENT_BYTES.1)
@@ -133,6 +146,7 @@ impl Engine {
         let log = self.log()?;
         // Most of the log becomes durable before the apply lock is taken, so that commits wait for it only briefly.
         log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;
+        self.prepare_segment(log)?;
         let _between_batches = self.apply.lock();
         // Another thread may have begun a segment, or its transaction may need the room that is reserved in this one.
         if !self.is_segment_long() {

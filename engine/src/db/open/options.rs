@@ -241,7 +241,7 @@ impl Builder {
         self
     }
 
-    /// How many bytes of superseded pages may wait for a checkpoint, if that is more than a quarter of the live ones.
+    /// How many bytes of superseded pages may wait for a checkpoint, if that is more than an eighth of the live ones.
     /// It is for tests, which then reach the limit with little data.
     #[doc(hidden)]
     #[must_use]
