@@ -114,7 +114,7 @@ fn a_killed_conversion_costs_nothing_and_nobody_gets_in_while_it_runs() {
     for round in 0..20 {
         let store = if round % 2 == 0 { "shadow" } else { "table" };
         let (begun, left) = (Instant::now(), unfinished(&place));
-        // Without a lock a process has made no file. It removes what others have left only then, too.
+        // A process creates its file, and removes those of killed conversions, only while it holds the lock.
         let is_unfinished = || unfinished(&place).iter().any(|name| !left.contains(name));
         let mut command = place.command(&["compact", "t.duramen", "--store", store, "-q"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The most bytes of the log that one call writes. The file cache of Linux may keep what one call writes as one folio, and
-/// a later write of some bytes into a folio visits all its blocks. Commits are such writes: into zeros that were written
-/// ahead, or into a file that is used again. In folios of 1 MiB they took three times as long as in these.
+/// The most bytes of the log that one call writes. The file cache of Linux may keep what one call writes as one folio,
+/// and a later write of some bytes into a folio visits all its blocks. Commits are such writes: into zeros that were
+/// written ahead, or into a file that is used again. In folios of 1 MiB they took three times as long as in these.
 const MOST_LOG_WRITE: usize = 64 << 10;
 
 /// The unit of `st_blocks` in bytes. It does not depend on the block size of the file system.
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_the_log_are_written_whole_by_several_calls() {
+    fn bytes_of_the_log_are_written_whole_in_pieces() {
         let folder = tempfile::tempdir().unwrap();
         let disk = file(&folder.path().join("f"));
         let written: Vec<u8> = (0..2 * MOST_LOG_WRITE + 5).map(|at| (at % 251) as u8).collect();

@@ -372,7 +372,7 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
 
     /// Moves up to `most` pages towards the front of the file; returns how many have moved. After the next checkpoint
     /// [`PageStore::shrink`] cuts the file. `tail` is empty at the first call of a compaction, and is passed on from
-    /// one call to the next: it has pages near the end of the file.
+    /// one call to the next: the store keeps in it the pages that it will move next.
     fn relocate(&self, tail: &mut Vec<PageId>, most: usize) -> Result<usize> {
         let _ = (tail, most);
         Ok(0)

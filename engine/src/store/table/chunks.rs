@@ -139,8 +139,9 @@ impl TableStore {
     }
 }
 
-/// An error if a write of a page could overwrite another one, or free its place: each of these runs of places must be
-/// in use, and must be its pages' alone.
+/// An error if a write of a page could overwrite another page of its chunk, or free its place: each of these runs of
+/// places must be in use, and no two may overlap. What other chunks and the page table itself share with them is found
+/// by `check_places`.
 fn check_runs(state: &State, runs: &mut [(Extent, PageId)]) -> Result<()> {
     let wrong = |page: PageId, what: &str| Err(corrupt(format!("page {page}, or one beside it, lies where {what} is")));
     if let Some((_, page)) = runs.iter().find(|(run, _)| !state.allocator.is_used(*run)) {

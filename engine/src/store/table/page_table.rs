@@ -25,8 +25,9 @@ const KEPT_PART: usize = 3;
 const LEAST_KEPT: usize = (16 << 20) / CHUNK_BYTES;
 /// The greatest number of chunks that are considered when one is read, to find some that can leave the memory.
 const MOST_LOOKS: usize = 1024;
-/// Chunks that are considered for each one that a checkpoint has written: of a third of the chunks each can leave the
-/// memory when it is considered for the second time.
+/// Chunks that are considered for each one that a checkpoint has written. About a third of the chunks are in memory.
+/// The first time that such a chunk is considered its mark of use is cleared, and the second time it can leave the
+/// memory.
 const LOOKS_AT_CHECKPOINT: usize = 2 * KEPT_PART;
 
 /// The entry of a page that has an image.

@@ -10,7 +10,8 @@ use crate::io::WriteKind;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Pages that are looked for together: those of several rounds of a compaction, because it takes the whole page table.
+/// Pages that are looked for together: those of several rounds of a compaction, because finding them reads the whole
+/// page table.
 const GATHERED: usize = 1 << 18;
 
 impl TableStore {

@@ -51,6 +51,22 @@ fn an_opening_without_a_free_map_keeps_chunks_and_knows_all_pages() {
 }
 
 #[test]
+fn chunks_of_a_database_that_grows_are_read_again() {
+    let disk = disk();
+    let store = create(&disk);
+    let mut found = vec![0; PAGE_SIZE];
+    for pages in [300, PAGES] {
+        (0..pages).for_each(|id| store.write(PageId(id), &page(id, 3)).unwrap());
+        store.finish(store.freeze(), Meta { high_water: pages, ..meta() }).unwrap();
+        places::leave_memory(&mut store.state.lock());
+        for id in 0..pages {
+            assert!(store.read(PageId(id), &mut found).unwrap().is_some() && found == page(id, 3), "page {id}");
+        }
+    }
+    assert!(store.damage().is_none());
+}
+
+#[test]
 fn a_chunk_that_is_damaged_after_the_opening_costs_its_pages() {
     let disk = file();
     let store = open(&disk).unwrap();

@@ -18,8 +18,10 @@ use crate::store::superblock::tests::meta;
 use crate::store::tests::{Failing, PAGE_SIZE, SAMPLE_TABLE, disk, sample};
 use std::path::Path;
 
+/// A new database without pages.
 fn create(disk: &Arc<Failing>) -> TableStore {
-    TableStore::open(DatabaseFile::create(StoreKind::Table.into(), disk.clone(), Path::new("db"), meta()).unwrap())
+    let meta = Meta { high_water: 1, ..meta() };
+    TableStore::open(DatabaseFile::create(StoreKind::Table.into(), disk.clone(), Path::new("db"), meta).unwrap())
         .unwrap()
 }
 

@@ -14,12 +14,12 @@ const SIZE: usize = 8192;
 const CHANGED: u32 = 1000;
 /// Bytes of memory for each page: 2.6 in the free map, and what opening has used meanwhile.
 const MOST_MEMORY: f64 = 4.5;
-/// Bytes of the chunks that stay in memory when an opening decodes all of them.
-const KEPT_AT_OPENING: f64 = 12.4 / 12.0 * (16 << 20) as f64;
 /// The same when chunks of the page table were used: a third of them stay, with 12.4 bytes a page.
 const MOST_MEMORY_LATER: f64 = 9.0;
 /// The same after a session that has filled the database. The free map is smaller.
 const MOST_MEMORY_FILLED: f64 = 8.0;
+/// Bytes of the chunks that stay in memory when an opening decodes all of them.
+const KEPT_AT_OPENING: f64 = 12.4 / 12.0 * (16 << 20) as f64;
 /// Seconds of processor time of opening 2^21 pages of a closed database; 1.0 without a map. A machine under load needs
 /// more.
 const MOST_OPENING: f64 = 0.5;
