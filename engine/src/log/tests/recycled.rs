@@ -166,6 +166,38 @@ fn spare_files_alone_are_no_log() -> Result<()> {
 }
 
 #[test]
+fn a_file_that_is_ready_for_the_next_segment_is_no_segment_and_does_not_outlive_the_log() -> Result<()> {
+    for has_spare in [false, true] {
+        let volume = TestVolume::default();
+        let log = Log::create(packed(&volume), 1, Lsn(0))?;
+        if has_spare {
+            log.keep_spares(1 << 20);
+            fill(&log, 0x40, &mut Vec::new());
+            log.remove_before(log.rotate()?)?;
+        }
+        let (start, current) = (log.next_lsn(), if has_spare { 2 } else { 1 });
+        (0..2).try_for_each(|_| log.prepare_segment())?;
+        assert_eq!(volume.names(), [segment_name(current), segment_name(current + 1)]);
+        let mut payloads = Vec::new();
+        fill(&log, 0x80, &mut payloads);
+        assert_eq!(read_all(packed(&volume), at(start, 1))?, payloads);
+        log.remove_spares()?;
+        assert_eq!(volume.names(), [segment_name(current)], "a full device gets its space back");
+        log.prepare_segment()?;
+        let names = volume.names();
+        assert_eq!(names.len(), 2);
+        log.rotate()?;
+        assert_eq!(volume.names(), names);
+        fill(&log, 0xc0, &mut payloads);
+        assert_eq!(read_all(packed(&volume), at(start, 1))?, payloads);
+        log.prepare_segment()?;
+        log.remove_all()?;
+        assert!(volume.names().is_empty());
+    }
+    Ok(())
+}
+
+#[test]
 fn spare_files_are_bounded_in_bytes_and_number() -> Result<()> {
     let volume = TestVolume::default();
     let log = Log::create(packed(&volume), 1, Lsn(0))?;
