@@ -63,7 +63,7 @@ fn segments_are_used_again_and_the_log_takes_little_more_than_between_two_checkp
     Ok(())
 }
 
-/// Commits in another thread while a file of the log gets its name, and while that name is made durable.
+/// Makes a commit in another thread while a log file is renamed, and again while the new name is made durable.
 #[derive(Debug, Default)]
 struct CommitsBeside {
     db: OnceLock<Weak<Database>>,

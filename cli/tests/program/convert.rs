@@ -100,7 +100,7 @@ fn stop(child: &Child) {
     }
 }
 
-/// The files of conversions that are not complete: of one that runs, and of those that were killed.
+/// The temporary files of conversions that are running or were killed.
 fn unfinished(place: &Place) -> Vec<String> {
     place.files().into_iter().filter(|name| name.ends_with(".new")).collect()
 }

@@ -11,9 +11,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The most bytes of the log that one call writes. The file cache of Linux may keep what one call writes as one folio,
-/// and a later write of some bytes into a folio visits all its blocks. Commits are such writes: into zeros that were
-/// written ahead, or into a file that is used again. In folios of 1 MiB they took three times as long as in these.
+/// The most bytes of the log that one call writes. The file cache of Linux can keep the bytes of one call in one folio,
+/// which is a group of pages of the cache. A later small write into a folio processes all its blocks. A commit is such
+/// a write: its file already has zeros there, or is a spare file. With folios of 1 MiB such a write took three times as
+/// long as with folios of 64 KiB.
 const MOST_LOG_WRITE: usize = 64 << 10;
 
 /// The unit of `st_blocks` in bytes. It does not depend on the block size of the file system.

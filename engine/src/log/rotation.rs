@@ -9,7 +9,8 @@
 //! 4. The old segment is synced up to its end, and the header of the new one is written.
 //! 5. Batches are written over the old content.
 //!
-//! Commits go on during steps 1 to 3: [`Log::prepare_segment`] does the third, for a new file, too.
+//! Batches can be appended to the old segment during steps 1 to 3. [`Log::prepare_segment`] does step 3. If there is no
+//! spare file, it creates a file.
 //!
 //! After a power cut between steps 2 and 4 the file is a spare file, whose name does not matter. After step 4, every
 //! batch that is left of an earlier segment is before the start of the new one, because a log uses only files that it
@@ -167,8 +168,8 @@ impl Log {
         })
     }
 
-    /// Makes the file of the next segment ready: it has its name, durably. Then [`Log::rotate`] only has to sync the old
-    /// segment and to write a header. For a caller that will call it under a lock that commits need.
+    /// Creates or renames the file of the next segment, and makes its name durable. [`Log::rotate`] then only syncs the
+    /// old segment, and writes and syncs a header. Call this function before you take a lock that commits also take.
     ///
     /// # Errors
     /// [`Error::Full`] if there is no space for another file; nothing has then changed.
@@ -317,8 +318,8 @@ impl Log {
         self.remove(&self.ours(&segment::numbers(&self.config)?))
     }
 
-    /// Removes the file that the next segment would have had. It may be empty, so that nothing in it shows that it
-    /// belongs to this log.
+    /// Removes the prepared file. The content is not checked: the file may be empty, and then does not show which log
+    /// it belongs to.
     fn remove_prepared(&self, prepared: Option<NextFile>) -> Result<()> {
         prepared.map_or(Ok(()), |file| self.remove(&[file.number]))
     }

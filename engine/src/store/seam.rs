@@ -371,8 +371,8 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     fn ensure_room(&self, pages: u64) -> Result<()>;
 
     /// Moves up to `most` pages towards the front of the file; returns how many have moved. After the next checkpoint
-    /// [`PageStore::shrink`] cuts the file. `tail` is empty at the first call of a compaction, and is passed on from
-    /// one call to the next: the store keeps in it the pages that it will move next.
+    /// [`PageStore::shrink`] cuts the file. The first call of a compaction gets an empty `tail`, each later one the
+    /// same `tail`: the store keeps in it the pages that it will move next.
     fn relocate(&self, tail: &mut Vec<PageId>, most: usize) -> Result<usize> {
         let _ = (tail, most);
         Ok(0)

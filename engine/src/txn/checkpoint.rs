@@ -107,8 +107,8 @@ impl Engine {
         Ok(segments)
     }
 
-    /// Makes the file of the next log segment ready, so that commits do not wait for it. Without room for one the
-    /// rotation will say so.
+    /// Makes the file of the next log segment ready, so that commits do not wait for it. On a full device it
+    /// does nothing, and the rotation returns the error.
     fn prepare_segment(&self, log: &Log) -> Result<()> {
         match log.prepare_segment() {
             Err(Error::Full { .. }) => Ok(()),

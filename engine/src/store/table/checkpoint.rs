@@ -217,8 +217,8 @@ impl TableStore {
         if run.1.is_empty() { Ok(()) } else { write(&run) }
     }
 
-    /// After the superblock is durable: sets the new homes, frees the places that only the old table used, and lets
-    /// chunks leave the memory.
+    /// After the superblock is durable: sets the new homes, frees the places that only the old table used, and
+    /// removes unchanged chunks from memory.
     fn conclude(&self, captured: &[Captured], written: &Written, (before, high_water): (&Directory, u32)) {
         let mut guard = self.state.lock();
         let state = &mut *guard;

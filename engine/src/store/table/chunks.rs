@@ -68,8 +68,8 @@ impl TableStore {
         Ok(())
     }
 
-    /// The pages from `from` to before `to` that have an image. After an opening that has decoded the chunks, none is
-    /// read.
+    /// The pages from `from` to before `to` that have an image. If the opening has decoded the chunks, this reads none
+    /// until the first checkpoint.
     pub(super) fn known_pages(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
         let mut pages = Vec::new();
         for index in self.chunks_between(from, to) {
@@ -139,18 +139,18 @@ impl TableStore {
     }
 }
 
-/// An error if a write of a page could overwrite another page of its chunk, or free its place: each of these runs of
-/// places must be in use, and no two may overlap. What other chunks and the page table itself share with them is found
-/// by `check_places`.
+/// Checks the places of the images of one chunk. Every run of places must be in use in the free map, and no two runs
+/// may overlap. Otherwise a write could overwrite the image of another page of the chunk, or free its place. Only
+/// `check_places` finds a place that another chunk, or the page table itself, also uses.
 fn check_runs(state: &State, runs: &mut [(Extent, PageId)]) -> Result<()> {
-    let wrong = |page: PageId, what: &str| Err(corrupt(format!("page {page}, or one beside it, lies where {what} is")));
+    let wrong = |page: PageId, what: &str| Err(corrupt(format!("the place of page {page}, or one next to it, {what}")));
     if let Some((_, page)) = runs.iter().find(|(run, _)| !state.allocator.is_used(*run)) {
-        return wrong(*page, "nothing");
+        return wrong(*page, "is free in the free map");
     }
     runs.sort_unstable();
     let shared = runs.windows(2).find_map(|pair| match pair {
         [(one, _), (next, page)] if one.end() > next.first => Some(*page),
         _ => None,
     });
-    shared.map_or(Ok(()), |page| wrong(page, "another one"))
+    shared.map_or(Ok(()), |page| wrong(page, "overlaps the place of another page"))
 }

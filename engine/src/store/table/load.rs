@@ -44,12 +44,13 @@ pub(super) struct EntryLimits {
 }
 
 impl EntryLimits {
-    /// The id of the page with this number. An error if there is no such page, or if its image cannot be so long.
+    /// The id of the page with this number. An error if there is no such page, or if
+    /// its image is longer than the longest image.
     pub(super) fn check(self, page: usize, location: Location) -> Result<PageId> {
         let EntryLimits { high_water, longest_image } = self;
         let id = PageId(u32::try_from(page).unwrap_or(u32::MAX));
         if id.0 >= high_water {
-            return Err(corrupt(format!("page {id} is none of the {high_water} that there are")));
+            return Err(corrupt(format!("it has page {id}, but all page ids are below {high_water}")));
         }
         if location.place.grains() > longest_image {
             return Err(corrupt(format!("the image of page {id} is longer than a page")));

@@ -25,9 +25,8 @@ const KEPT_PART: usize = 3;
 const LEAST_KEPT: usize = (16 << 20) / CHUNK_BYTES;
 /// The greatest number of chunks that are considered when one is read, to find some that can leave the memory.
 const MOST_LOOKS: usize = 1024;
-/// Chunks that are considered for each one that a checkpoint has written. About a third of the chunks are in memory.
-/// The first time that such a chunk is considered its mark of use is cleared, and the second time it can leave the
-/// memory.
+/// The chunks that are considered for each chunk that a checkpoint has written. One of [`KEPT_PART`] chunks is in
+/// memory. It is considered twice before it leaves: the first time only clears its mark of use.
 const LOOKS_AT_CHECKPOINT: usize = 2 * KEPT_PART;
 
 /// The entry of a page that has an image.
@@ -116,8 +115,8 @@ pub(crate) struct PageTable {
     hand: usize,
     pages: u64,
     live: u64,
-    /// What an opening has found in the chunks, which holds for those that are not in memory. Empty after a checkpoint,
-    /// and where no chunk was decoded.
+    /// Which pages have an image, for each chunk that the opening has decoded. It is valid for chunks that are not in
+    /// memory. Empty after a checkpoint, and if the opening has decoded no chunk.
     opened: Vec<WithImage>,
 }
 
@@ -390,9 +389,9 @@ impl PageTable {
         self.make_room(usize::MAX, MOST_LOOKS.min(self.chunks.len()));
     }
 
-    /// Lets chunks leave the memory that are as they were in the last durable checkpoint. Considers up to `looks`
-    /// chunks. The chunk at `index` stays, and those that were used since they were last considered: what needs several
-    /// chunks together gets them.
+    /// Removes chunks from memory that have not changed since the last durable checkpoint. Considers up to `looks`
+    /// chunks. The chunk at `index` stays, and so does a chunk that was used since it was last considered. So an
+    /// operation that needs several chunks can have all of them in memory.
     fn make_room(&mut self, index: usize, looks: usize) {
         let most = self.least_kept.max(self.chunks.len() / KEPT_PART);
         let mut looks = 0..looks;

@@ -10,8 +10,8 @@ use crate::io::WriteKind;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Pages that are looked for together: those of several rounds of a compaction, because finding them reads the whole
-/// page table.
+/// The most pages that one search of the page table returns. They are enough for several rounds of a compaction,
+/// because a search reads the whole page table.
 const GATHERED: usize = 1 << 18;
 
 impl TableStore {
@@ -31,12 +31,12 @@ impl TableStore {
         Ok(highest.into_sorted_vec().into_iter().map(|Reverse((_, id))| id).collect())
     }
 
-    /// Moves the highest images to lower places. Makes the next checkpoint write the chunks of the page table again
-    /// that are beyond the length of a file without free runs. A page that does not move has the lowest place that
-    /// there is for it. The places that become empty are free after the next checkpoint.
+    /// Moves the highest images to lower places. The next checkpoint also writes each chunk of the page table again
+    /// whose place is beyond the length of a file without free runs. A page does not move if no lower place is free for
+    /// it. The places that become empty are free after the next checkpoint.
     ///
-    /// `tail` has pages that an earlier call has found and not moved, the highest first. If none of them can be moved,
-    /// the pages are looked for anew.
+    /// `tail` has pages that an earlier call has found and not moved, the highest first. If none of them can move, the
+    /// page table is searched again.
     pub(super) fn relocate(&self, tail: &mut Vec<PageId>, most: usize) -> Result<usize> {
         let mut moved = self.move_first(tail, most)?;
         if moved == 0 && most > 0 {

@@ -59,14 +59,14 @@ impl Engine {
             self.released.fetch_add(1, Ordering::AcqRel);
         }
         let at_once = self.store.as_ref().is_none_or(|store| store.reuses_ids_at_once());
-        let (mut free, mut later) = (Vec::new(), Vec::new());
+        let (mut free, mut later, mut has_failed) = (Vec::new(), Vec::new(), false);
         for &id in pages {
             self.pool.forget(id);
             let mut is_free = at_once;
             if let Some(store) = &self.store {
                 if let Err(cause) = store.drop_page(id) {
-                    if later.is_empty() {
-                        tracing::warn!(%cause, page = %id, "freed pages keep their places until the next checkpoint");
+                    if !std::mem::replace(&mut has_failed, true) {
+                        tracing::warn!(%cause, page = %id, "cannot drop a freed page; later checkpoints try again");
                     }
                     is_free = false;
                 }
@@ -95,7 +95,7 @@ impl Engine {
         let Some(store) = &self.store else { return };
         let ids = self.withheld.take_before(redo);
         if store.reuses_ids_at_once() {
-            // The store could not drop these pages.
+            // Such a store could not drop these pages. Try again.
             return self.release_pages(&ids);
         }
         for id in ids {

@@ -201,7 +201,10 @@ fn a_chunk_whose_pages_lie_in_free_grains_is_damage_when_it_is_read() {
     let mut lost = Vec::new();
     for id in 0..PAGES {
         if let Err(error) = store.read(PageId(id), &mut found) {
-            assert!(matches!(&error, Error::Corrupt { what, .. } if what.contains("where nothing is")), "{error}");
+            assert!(
+                matches!(&error, Error::Corrupt { what, .. } if what.contains("is free in the free map")),
+                "{error}"
+            );
             lost.push(id);
         }
     }
@@ -262,8 +265,8 @@ fn rewrite_chunk(disk: &Arc<Failing>, change: impl FnOnce(&mut [u8])) {
     file.change().unwrap().write(meta(), directory.encode()).unwrap();
 }
 
-/// All pages of a chunk are lost, and nothing can be written there: `why` is the reason.
-fn is_refused(disk: &Arc<Failing>, pages: std::ops::Range<u32>, why: &str) {
+/// Asserts that reads of these pages fail with an error that contains `why`, and that writes of them fail, too.
+fn assert_refused(disk: &Arc<Failing>, pages: std::ops::Range<u32>, why: &str) {
     let store = open(disk).unwrap();
     assert!(store.damage().is_none(), "no chunk is decoded");
     let used = store.state.lock().allocator.used();
@@ -290,7 +293,7 @@ fn a_chunk_with_two_pages_at_one_place_is_damage_when_it_is_read() {
         rewrite_chunk(&disk, |chunk| {
             chunk.copy_within(from * Location::BYTES..(from + 1) * Location::BYTES, to * Location::BYTES);
         });
-        is_refused(&disk, 0..256, "where another one is");
+        assert_refused(&disk, 0..256, "overlaps the place of another page");
     }
     // The last grain of one image is the first of the next.
     let disk = closed();
@@ -300,7 +303,7 @@ fn a_chunk_with_two_pages_at_one_place_is_damage_when_it_is_read() {
         let place = place::Place::new(at.place.first() + at.place.grains() - 1, 1).unwrap();
         chunk[field(5)].copy_from_slice(&Location { place, ..at }.encode());
     });
-    is_refused(&disk, 0..256, "where another one is");
+    assert_refused(&disk, 0..256, "overlaps the place of another page");
 }
 
 #[test]
@@ -310,7 +313,7 @@ fn a_chunk_with_a_page_that_does_not_exist_is_damage_when_it_is_read() {
     let directory = file.own();
     file.change().unwrap().write(Meta { high_water: 600, ..meta() }, directory).unwrap();
     drop(file);
-    is_refused(&disk, 512..PAGES, "none of the 600");
+    assert_refused(&disk, 512..PAGES, "all page ids are below 600");
 }
 
 proptest! {
@@ -328,8 +331,8 @@ proptest! {
             }
             hits.iter().for_each(|&(at, byte)| chunk[at] = byte);
         });
-        // The pages of the chunk that was changed may be lost, or all be damaged. What is read was written, and the
-        // other pages are not touched.
+        // Pages of the changed chunk may be missing, or all of them may be damaged. A page that can be read has the
+        // content that was written last. Pages of other chunks are unchanged.
         let (changed, others) = (0..CHUNK_PAGES as u32, CHUNK_PAGES as u32..PAGES);
         let store = open(&disk).unwrap();
         let mut found = vec![0; PAGE_SIZE];

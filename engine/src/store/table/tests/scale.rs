@@ -1,6 +1,6 @@
 //! What a large database costs: memory for each page, processor time to open it, and what a checkpoint writes. The
-//! whole size, 1 TiB of pages of 8 KiB, is measured with `DURAMEN_SCALE=full`. So that the part of the page table in
-//! memory is a third of it in every size, no other chunks stay after the opening.
+//! whole size, 1 TiB of pages of 8 KiB, is measured with `DURAMEN_SCALE=full`. The tests turn off the minimum of
+//! 16 MiB of chunks in memory, so that the limit is a third of the page table in every size.
 
 use super::giant::{GiantDisk, Used, in_own_process, pages};
 use super::*;
@@ -14,9 +14,10 @@ const SIZE: usize = 8192;
 const CHANGED: u32 = 1000;
 /// Bytes of memory for each page: 2.6 in the free map, and what opening has used meanwhile.
 const MOST_MEMORY: f64 = 4.5;
-/// The same when chunks of the page table were used: a third of them stay, with 12.4 bytes a page.
+/// Bytes of memory for each page after chunks of the page table were used: a third of them stay, with 12.4 bytes a
+/// page.
 const MOST_MEMORY_LATER: f64 = 9.0;
-/// The same after a session that has filled the database. The free map is smaller.
+/// Bytes of memory for each page after a session that has filled the database. The free map is smaller.
 const MOST_MEMORY_FILLED: f64 = 8.0;
 /// Bytes of the chunks that stay in memory when an opening decodes all of them.
 const KEPT_AT_OPENING: f64 = 12.4 / 12.0 * (16 << 20) as f64;
