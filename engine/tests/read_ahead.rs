@@ -26,6 +26,10 @@ struct Watch {
     reads: Mutex<(usize, usize)>,
     /// Hinted bytes when the first of them were read: so much the device can read together.
     together: Mutex<Option<u64>>,
+    /// Hinted bytes that were read.
+    used: Mutex<u64>,
+    /// Bytes that were hinted and not yet read, at each read.
+    ahead: Mutex<Vec<u64>>,
 }
 
 impl Hooks for Watch {
@@ -37,6 +41,10 @@ impl Hooks for Watch {
             if hinted {
                 self.together.lock().unwrap().get_or_insert(hints.iter().map(|(from, to)| to - from).sum());
             }
+            let all: u64 = hints.iter().map(|(from, to)| to - from).sum();
+            let mut used = self.used.lock().unwrap();
+            *used += if hinted { len as u64 } else { 0 };
+            self.ahead.lock().unwrap().push(all.saturating_sub(*used));
             let mut reads = self.reads.lock().unwrap();
             *reads = (reads.0 + 1, reads.1 + usize::from(hinted));
         }
@@ -55,6 +63,8 @@ impl Watch {
     fn during<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, usize, usize, usize)> {
         self.hinted.lock().unwrap().clear();
         *self.reads.lock().unwrap() = (0, 0);
+        *self.used.lock().unwrap() = 0;
+        self.ahead.lock().unwrap().clear();
         let result = work()?;
         let (reads, hinted) = *self.reads.lock().unwrap();
         Ok((result, reads, hinted, self.hinted.lock().unwrap().len()))
@@ -108,6 +118,21 @@ fn hint_what_is_read(store: StoreKind) -> Result<()> {
     let db = options(64 << 20).open_on(volume, NAME)?;
     let (_, reads, hinted, _) = watch.during(|| put(&db, 50, 2))?;
     assert!(reads > 300 && hinted * 10 > reads * 9, "{store:?}, commit: {hinted} of {reads} reads were hinted");
+    Ok(())
+}
+
+#[test]
+fn a_long_scan_always_has_leaves_on_their_way() -> Result<()> {
+    let (volume, watch) = watched(built(StoreKind::Table)?);
+    let db = options(1 << 16).open_on(volume, NAME)?;
+    let (_, reads, ..) =
+        watch.during(|| Ok(db.begin_read()?.open_table(TABLE)?.iter().filter(Result::is_ok).count()))?;
+    let ahead = watch.ahead.lock().unwrap();
+    // After the first hints, which are short, and before the last ones. A leaf has more than 1 KiB.
+    let least = ahead[reads / 4..reads * 3 / 4].iter().min().unwrap();
+    assert!(*least > 20 << 10, "{least} bytes");
+    let early = ahead[..12].iter().max().unwrap();
+    assert!(*early < 100 << 10, "{early} bytes after a few leaves");
     Ok(())
 }
 

@@ -4,9 +4,10 @@
 use super::search::{Descent, Target};
 use super::{PageRead, Tree};
 use crate::base::{PageId, Result};
+use std::ops::Range;
 
-/// The number of leaves in the first hint, which is given at the third missing leaf, and in the largest hint. Each hint
-/// is twice as long as the one before, so a short iteration reads little that it does not need.
+/// The number of leaves in the first hint, which is given at the third missing leaf, and the most leaves that are hinted
+/// at a time. Each hint reaches twice as far as the one before, so a short iteration reads little that it does not need.
 const FIRST: usize = 4;
 const MOST: usize = 64;
 
@@ -15,47 +16,71 @@ const MOST: usize = 64;
 pub struct ReadAhead {
     /// The number of following leaves that were hinted.
     hinted: usize,
-    /// The number of leaves of the next hint. Less than [`FIRST`] before the first hint.
-    next: usize,
+    /// How many leaves are to be hinted. Less than [`FIRST`] before the first hint.
+    reach: usize,
+    /// The hints have come to the last leaf.
+    ended: bool,
 }
 
 impl ReadAhead {
     /// Prepares the step to the leaf `right`, whose keys begin at `key`. The caller holds no latch.
     #[inline]
     pub fn step<S: PageRead>(&mut self, tree: &Tree, store: &S, right: PageId, key: &[u8]) {
-        if !store.prefetch(right) {
-            self.missing(tree, store, key);
+        match store.prefetch(right) {
+            true => self.pass(),
+            false => self.missing(tree, store, key),
         }
     }
 
+    /// Notes the step to a leaf that is in memory.
+    #[inline]
+    pub(super) fn pass(&mut self) {
+        self.hinted = self.hinted.saturating_sub(1);
+    }
+
+    /// Hints more leaves as soon as half of the hinted ones are used, so that the device always has some to read.
     #[cold]
     fn missing<S: PageRead>(&mut self, tree: &Tree, store: &S, key: &[u8]) {
-        if self.hinted > 0 {
-            self.hinted -= 1;
-            return;
+        if self.hinted <= self.reach / 2 && !self.ended {
+            self.reach = (self.reach * 2).clamp(1, MOST);
+            if self.reach >= FIRST {
+                // If there is an error, the read of the leaf returns it.
+                let hinted = tree.will_read_from(store, key, self.hinted..self.reach).unwrap_or(self.hinted);
+                self.ended = hinted < self.reach;
+                self.hinted = hinted;
+            }
         }
-        if self.next >= FIRST {
-            // If there is an error, the read of the leaf returns it.
-            self.hinted = tree.will_read_from(store, key, self.next).unwrap_or(0).saturating_sub(1);
-        }
-        self.next = (self.next * 2).clamp(FIRST / 2, MOST);
+        self.pass();
     }
 }
 
 impl Tree {
-    /// Hints that the leaf that covers `key` and the next ones will be read, at most `most` of those that have the same
-    /// parent. Returns their number.
-    fn will_read_from<S: PageRead>(&self, store: &S, key: &[u8], most: usize) -> Result<usize> {
-        let mut leaves = 0..0;
-        self.descend_with(store, Target::Covering(key), |event| {
-            if let Descent::Passes(page, slot) = event
-                && page.level() == 1
-            {
-                leaves = slot..page.count().min(slot + most);
-                store.will_read(leaves.clone().map(|slot| page.child(slot)));
+    /// Hints that these leaves will be read, which are counted from the one that covers `key`. Returns the number of
+    /// leaves up to the last one that was hinted, or up to the last leaf of the tree.
+    fn will_read_from<S: PageRead>(&self, store: &S, key: &[u8], leaves: Range<usize>) -> Result<usize> {
+        let (mut known, mut from, mut upper) = (0, key.to_vec(), Vec::new());
+        loop {
+            let mut goes_on = false;
+            let before = known;
+            self.descend_with(store, Target::Covering(&from), |event| {
+                match event {
+                    // The descent may begin anew.
+                    Descent::Begins => (known, goes_on) = (before, false),
+                    Descent::Passes(page, slot) if page.level() == 1 => {
+                        let end = page.count().min(slot + (leaves.end - before));
+                        let first = slot + leaves.start.saturating_sub(before);
+                        store.will_read((first..end).map(|slot| page.child(slot)));
+                        known = before + end.saturating_sub(slot);
+                        goes_on = known < leaves.end && page.upper_fence_into(&mut upper);
+                    }
+                    _ => {}
+                }
+                Ok(())
+            })?;
+            if !goes_on || upper <= from {
+                return Ok(known);
             }
-            Ok(())
-        })?;
-        Ok(leaves.len())
+            from.clone_from(&upper);
+        }
     }
 }

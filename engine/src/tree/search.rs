@@ -157,7 +157,10 @@ impl Tree {
             // While this latch is held, the link does not change. But if the leaf has been detached, the link may be
             // out of date: the page may be free by now, or another page.
             let next = match store.fetch(right) {
-                Some(next) => next,
+                Some(next) => {
+                    ahead.pass();
+                    next
+                }
                 None => match read_missing(store, latched, right, || ahead.step(self, store, right, &upper)) {
                     Ok(Some(next)) => next,
                     Ok(None) | Err(Error::Corrupt { .. }) => return Ok(()),
