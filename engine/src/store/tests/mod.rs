@@ -57,6 +57,8 @@ pub(super) struct Failing {
     /// Writes that still succeed; negative: all do.
     left: AtomicI64,
     reaches: std::sync::atomic::AtomicBool,
+    /// The device has room for a file of this length.
+    room: AtomicU64,
     /// Each of the next writes waits at one of these.
     barriers: Mutex<VecDeque<Arc<Barrier>>>,
 }
@@ -74,6 +76,11 @@ impl Failing {
         while self.barriers.lock().len() > left {
             std::thread::yield_now();
         }
+    }
+
+    /// From now on the device has room for a file of this length.
+    pub(super) fn set_room(&self, len: u64) {
+        self.room.store(len, Ordering::SeqCst);
     }
 
     fn arm(&self, left: i64, reaches: bool) {
@@ -110,7 +117,10 @@ impl Disk for Failing {
         self.disk.resize(len)
     }
     fn reserve_range(&self, range: Range<u64>) -> Result<()> {
-        self.disk.reserve_range(range)
+        match range.end > self.room.load(Ordering::SeqCst) {
+            true => Err(Error::Full { path: "db".into() }),
+            false => self.disk.reserve_range(range),
+        }
     }
     fn allocated(&self) -> Result<u64> {
         self.disk.allocated()
@@ -119,7 +129,7 @@ impl Disk for Failing {
 
 pub(super) fn disk() -> Arc<Failing> {
     let (disk, barriers) = (Arc::new(MemoryDisk::new()), Mutex::default());
-    Arc::new(Failing { disk, left: AtomicI64::new(-1), reaches: false.into(), barriers })
+    Arc::new(Failing { disk, left: AtomicI64::new(-1), reaches: false.into(), room: u64::MAX.into(), barriers })
 }
 
 fn create(kind: StoreKind, disk: &Arc<Failing>) -> Arc<dyn PageStore> {

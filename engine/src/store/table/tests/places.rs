@@ -141,6 +141,37 @@ fn images_and_chunks_have_blocks_of_their_own_where_the_page_table_is_persisted(
 }
 
 #[test]
+fn the_file_grows_by_whole_regions_as_long_as_the_device_has_room_for_them() {
+    const MIB: u64 = 1 << 20;
+    let disk = disk();
+    let store = create(&disk);
+    let images = |bytes: u64| bytes / (store.longest_image() * GRAIN as u64);
+    for wanted in [1, 3 * MIB, 40 * MIB] {
+        store.ensure_room(images(wanted).max(1)).unwrap();
+        let len = disk.size().unwrap();
+        assert!(len.is_multiple_of(MIB) && (wanted..wanted + wanted / 8 + 3 * MIB).contains(&len), "{wanted}: {len}");
+        assert_eq!(store.stats().file_bytes, len);
+    }
+    let len = disk.size().unwrap();
+    // Room for a few more images, and not for a whole region.
+    disk.set_room(len + MIB / 2);
+    let mut fitting = images(40 * MIB);
+    while disk.size().unwrap() == len {
+        fitting += 1;
+        store.ensure_room(fitting).unwrap();
+    }
+    let (grown, refused) = (disk.size().unwrap(), store.ensure_room(images(len + 2 * MIB)));
+    assert!(grown > len && grown <= len + MIB / 2 && !grown.is_multiple_of(MIB), "{grown}");
+    assert!(matches!(refused, Err(Error::Full { .. })));
+    assert_eq!(disk.size().unwrap(), grown);
+    for id in 0..u32::try_from(fitting).unwrap() {
+        store.write(PageId(id), &sample(id, 1, 0)).unwrap();
+    }
+    assert_eq!(disk.size().unwrap(), grown, "what was promised had room");
+    store.check();
+}
+
+#[test]
 fn a_place_that_is_none_or_beyond_the_file_is_damage_of_the_log() {
     let store = create(&disk());
     let far = place(Location { place: place::Place::new(1 << 39, 9).unwrap(), crc: 1 });
