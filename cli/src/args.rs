@@ -97,6 +97,9 @@ pub(crate) struct Database {
     /// Memory for pages, such as 64M or 2G
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) cache: Option<ByteSize>,
+    /// Read and write pages without the file cache of the system
+    #[arg(long)]
+    pub(crate) direct_io: bool,
 }
 
 /// The log of commands that make many commits, and the bounds of the work of a recovery.

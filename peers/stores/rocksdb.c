@@ -36,7 +36,7 @@ static rocksdb_block_based_table_options_t *table_options(uint64_t cache) {
     return table;
 }
 
-void *store_open(const char *folder, uint64_t cache) {
+void *store_open(const char *folder, uint64_t cache, int direct) {
     struct store *store = calloc(1, sizeof *store);
     if (!store) fail("no memory", "for a store");
     store->options = rocksdb_options_create();
@@ -44,6 +44,8 @@ void *store_open(const char *folder, uint64_t cache) {
     rocksdb_options_set_level_compaction_dynamic_level_bytes(store->options, 1);
     rocksdb_options_set_max_background_jobs(store->options, BACKGROUND_JOBS);
     rocksdb_options_set_bytes_per_sync(store->options, SYNC_BYTES);
+    rocksdb_options_set_use_direct_reads(store->options, direct);
+    rocksdb_options_set_use_direct_io_for_flush_and_compaction(store->options, direct);
     rocksdb_options_set_compression(store->options, rocksdb_lz4_compression);
     rocksdb_options_set_bottommost_compression(store->options, rocksdb_zstd_compression);
     rocksdb_options_set_block_based_table_factory(store->options, table_options(cache));

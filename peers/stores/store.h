@@ -10,8 +10,8 @@
 typedef int (*visit)(void *context, const unsigned char *key, size_t key_size, const unsigned char *value,
                      size_t value_size);
 
-// Opens the store of a folder, or creates it there.
-void *store_open(const char *folder, uint64_t cache);
+// Opens the store of a folder, or creates it there. If `direct` is 1, pages bypass the file cache of the system.
+void *store_open(const char *folder, uint64_t cache, int direct);
 void store_close(void *store);
 void store_begin(void *store);
 void store_put(void *store, const unsigned char *key, size_t key_size, const unsigned char *value, size_t value_size);

@@ -34,14 +34,15 @@ static void set(WT_CURSOR *cursor, const unsigned char *key, size_t size) {
     cursor->set_key(cursor, &item);
 }
 
-void *store_open(const char *folder, uint64_t cache) {
+void *store_open(const char *folder, uint64_t cache, int direct) {
     struct store *store = calloc(1, sizeof *store);
     if (!store) fail("no memory", "for a store");
     char config[512];
     snprintf(config, sizeof config,
              "create,cache_size=%llu,session_max=128,eviction=(threads_min=1,threads_max=4),"
-             "log=(enabled=true),checkpoint=(log_size=64MB),transaction_sync=(enabled=false,method=fsync)",
-             (unsigned long long)cache);
+             "log=(enabled=true),checkpoint=(log_size=64MB),transaction_sync=(enabled=false,method=fsync),"
+             "direct_io=[%s]",
+             (unsigned long long)cache, direct ? "data" : "");
     check(wiredtiger_open(folder, NULL, config, &store->connection), "WiredTiger cannot open its folder");
     check(store->connection->open_session(store->connection, NULL, NULL, &store->session),
           "WiredTiger cannot open a session");

@@ -14,7 +14,16 @@ impl LoopDevice {
     /// # Errors
     /// Why there is no loop device, in the system's words. Such a test can only be skipped.
     pub fn of(backing: &Path) -> Result<LoopDevice, String> {
-        let made = Command::new("losetup").arg("--find").arg("--show").arg(backing).output();
+        LoopDevice::with_blocks(backing, 512)
+    }
+
+    /// Attaches a device with blocks of `bytes` bytes to the file `backing`.
+    ///
+    /// # Errors
+    /// Why there is no loop device, in the system's words.
+    pub fn with_blocks(backing: &Path, bytes: usize) -> Result<LoopDevice, String> {
+        let blocks = format!("--sector-size={bytes}");
+        let made = Command::new("losetup").args(["--find", "--show", &blocks]).arg(backing).output();
         let made = made.map_err(|error| format!("losetup: {error}"))?;
         match made.status.success() {
             true => Ok(LoopDevice(String::from_utf8_lossy(&made.stdout).trim().to_owned())),

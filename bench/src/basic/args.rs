@@ -84,6 +84,7 @@ impl Args {
             key_width: keys.width(),
             value_width: self.value,
             compression: Compression::None,
+            direct_io: false,
         }
     }
 }

@@ -42,6 +42,8 @@ pub struct Config {
     pub value_width: usize,
     /// How Duramen compresses its pages.
     pub compression: Compression,
+    /// Whether pages are read and written with direct I/O, if the store can do so.
+    pub direct_io: bool,
 }
 
 /// A store under measurement.

@@ -18,11 +18,12 @@ pub struct Duramen {
 }
 
 fn builder(config: &Config) -> Builder {
-    let builder = Database::builder().cache(config.cache).durability(match config.durability {
-        Durability::Commit => duramen::Durability::Commit,
-        Durability::Interval => duramen::Durability::Interval,
-        Durability::None => duramen::Durability::None,
-    });
+    let builder =
+        Database::builder().cache(config.cache).direct_io(config.direct_io).durability(match config.durability {
+            Durability::Commit => duramen::Durability::Commit,
+            Durability::Interval => duramen::Durability::Interval,
+            Durability::None => duramen::Durability::None,
+        });
     match config.page_size {
         Some(page_size) => builder.page_size(page_size),
         None => builder,

@@ -25,6 +25,10 @@ pub struct Args {
     /// Bytes of a page of Duramen, such as 8KiB [default: its own]
     #[arg(long, value_name = "BYTES")]
     pub page_size: Option<ByteSize>,
+    /// Read and write pages with direct I/O, without the file cache of the system: Duramen, RocksDB and WiredTiger. The
+    /// other stores have no such option
+    #[arg(long)]
+    pub direct_io: bool,
     /// How Duramen compresses its pages: none, lz4, zstd or zlib, the latter two with a level such as zstd:9
     #[arg(long, default_value_t = Compression::None, value_name = "METHOD")]
     pub compress: Compression,
@@ -77,6 +81,7 @@ impl Args {
             key_width: Some(KEY),
             value_width: self.record_size as usize - KEY,
             compression: self.compress,
+            direct_io: self.direct_io,
         }
     }
 

@@ -115,6 +115,7 @@ fn object(args: &Args, results: &[Measured<'_>]) -> Value {
             "cache": args.cache.0,
             "page_size": args.page_size.map(|size| size.0),
             "compress": args.compress.to_string(),
+            "direct_io": args.direct_io,
             "commit": args.commit,
             "overwrites": args.overwrites,
             "threads": args.threads,

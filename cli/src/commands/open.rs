@@ -58,9 +58,10 @@ pub(super) fn file_builder(args: &args::Database, log: args::LogOptions, new: ar
 }
 
 fn builder(args: &args::Database) -> Builder {
+    let builder = Database::builder().direct_io(args.direct_io);
     match args.cache {
-        Some(size) => Database::builder().cache(length(size)),
-        None => Database::builder(),
+        Some(size) => builder.cache(length(size)),
+        None => builder,
     }
 }
 

@@ -77,7 +77,13 @@ pub(crate) fn run() {
 impl Worker {
     /// A database that this process creates has one store or the other.
     fn options(&mut self) -> Builder {
-        options().store(if self.rng.bool() { StoreKind::Table } else { StoreKind::Shadow })
+        let store = if self.rng.bool() { StoreKind::Table } else { StoreKind::Shadow };
+        self.opening().store(store)
+    }
+
+    /// One process uses the file cache, the next does not.
+    fn opening(&mut self) -> Builder {
+        options().direct_io(self.rng.bool())
     }
 
     /// Goes to another folder.
@@ -90,6 +96,8 @@ impl Worker {
         let expected = match error {
             Error::Locked { .. } | Error::NotFound { .. } | Error::Exists { .. } | Error::NeedsRecovery { .. } => true,
             Error::NotADatabase { what, .. } => what.contains("empty"),
+            // The file system of this test has no direct I/O.
+            Error::Option { option: "direct_io", .. } => true,
             _ => false,
         };
         let excused = self.rude && !self.place.removed().is_empty();
@@ -119,8 +127,8 @@ impl Worker {
                 self.journal.made();
                 db
             }
-            4..7 => options().open(&path)?,
-            7..10 => options().open_read_only(&path)?,
+            4..7 => self.opening().open(&path)?,
+            7..10 => self.opening().open_read_only(&path)?,
             _ => self.options().open_or_create(&path)?,
         };
         self.walk();

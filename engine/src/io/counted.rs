@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Written {
-    /// The number of write calls.
+    /// The number of requests to write. The system may get a long one in parts.
     pub calls: u64,
     /// The bytes written, in whole blocks of 4 KiB, before any compression by the device. A block that a call writes in
     /// part counts as a whole block, because a device writes whole blocks. A block of the log counts once for each
@@ -177,6 +177,10 @@ impl Disk for CountedDisk {
 
     fn will_read(&self, offset: u64, len: u64) {
         self.inner.will_read(offset, len);
+    }
+
+    fn use_direct_io(&self) -> Result<bool> {
+        self.inner.use_direct_io()
     }
 
     fn reserve_range(&self, range: Range<u64>) -> Result<()> {

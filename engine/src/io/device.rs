@@ -292,6 +292,10 @@ impl Disk for DeviceDisk {
         self.device.will_read(FRONT + offset, len);
     }
 
+    fn use_direct_io(&self) -> Result<bool> {
+        self.device.use_direct_io()
+    }
+
     /// The device belongs to the file, so there is nothing to be allocated.
     fn reserve_range(&self, range: Range<u64>) -> Result<()> {
         if range.end > self.capacity { Err(self.full()) } else { Ok(()) }

@@ -1,15 +1,16 @@
 //! [`Disk`] for files of the operating system: it reads and writes at an offset, and a sync reaches the device. This
 //! file must not interpret the bytes, buffer them, or repeat a call that failed.
 
-use super::{Disk, WriteKind};
+use super::direct::{DirectIo, MOST_UNIT};
+use super::{BLOCK, Disk, WriteKind};
 use crate::base::{Error, Result};
 use std::fs::{File, Metadata};
 use std::io::{Seek, SeekFrom};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The most bytes of the log that one call writes. The file cache of Linux can keep the bytes of one call in one folio,
 /// which is a group of pages of the cache. A later small write into a folio processes all its blocks. A commit is such
@@ -20,6 +21,11 @@ const MOST_LOG_WRITE: usize = 64 << 10;
 /// The unit of `st_blocks` in bytes. It does not depend on the block size of the file system.
 const STAT_BLOCK: u64 = 512;
 
+/// Bytes from `offset` to the next multiple of [`MOST_LOG_WRITE`], at which a folio can begin.
+fn to_log_border(offset: u64) -> usize {
+    MOST_LOG_WRITE - usize::try_from(offset % MOST_LOG_WRITE as u64).unwrap_or(0)
+}
+
 /// An open file.
 #[derive(Debug)]
 pub struct FileDisk {
@@ -29,6 +35,8 @@ pub struct FileDisk {
     writable: bool,
     /// The size of a block device.
     fixed_size: Option<u64>,
+    /// Set from [`Disk::use_direct_io`] on.
+    direct: OnceLock<DirectIo>,
     /// The number of resizes so far, and how many of them a full sync has covered. A data sync alone may not write a
     /// smaller length to the device.
     resizes: AtomicU64,
@@ -40,7 +48,7 @@ impl FileDisk {
     pub(super) fn new(file: Arc<File>, path: PathBuf, writable: bool) -> FileDisk {
         // A previous process may have set a length and died before a sync covered it.
         let (resizes, synced_resizes) = (AtomicU64::new(1), AtomicU64::new(0));
-        FileDisk { file, path, writable, fixed_size: None, resizes, synced_resizes }
+        FileDisk { file, path, writable, fixed_size: None, direct: OnceLock::new(), resizes, synced_resizes }
     }
 
     /// An open block device.
@@ -52,6 +60,13 @@ impl FileDisk {
 
     fn writable(&self) -> Result<()> {
         if self.writable { Ok(()) } else { Err(Error::ReadOnly) }
+    }
+
+    /// Forgets what was read ahead of these bytes.
+    fn changed(&self, offset: u64, len: u64) {
+        if let Some(direct) = self.direct.get() {
+            direct.changed(offset, len);
+        }
     }
 
     fn metadata(&self) -> Result<Metadata> {
@@ -69,16 +84,24 @@ impl Disk for FileDisk {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.file.read_exact_at(buf, offset).map_err(|e| self.io("cannot read", e))
+        let read = match self.direct.get() {
+            Some(direct) => direct.read_at(offset, buf),
+            None => self.file.read_exact_at(buf, offset),
+        };
+        read.map_err(|e| self.io("cannot read", e))
     }
 
     fn write_as(&self, kind: WriteKind, offset: u64, buf: &[u8]) -> Result<()> {
         self.writable()?;
-        let most = if kind == WriteKind::Log { MOST_LOG_WRITE } else { usize::MAX };
-        let mut at = offset;
-        for part in buf.chunks(most) {
+        if let Some(direct) = self.direct.get() {
+            return direct.write_at(offset, buf).map_err(|e| self.io("cannot write", e));
+        }
+        let (mut at, mut rest) = (offset, buf);
+        while !rest.is_empty() {
+            let most = if kind == WriteKind::Log { to_log_border(at) } else { usize::MAX };
+            let (part, behind) = rest.split_at(rest.len().min(most));
             self.file.write_all_at(part, at).map_err(|e| self.io("cannot write", e))?;
-            at += part.len() as u64;
+            (at, rest) = (at + part.len() as u64, behind);
         }
         Ok(())
     }
@@ -95,15 +118,21 @@ impl Disk for FileDisk {
 
     fn trim(&self, offset: u64, len: u64) -> Result<()> {
         self.writable()?;
-        if len == 0 {
+        // The system would write zeros to parts of blocks through the file cache.
+        let block = if self.direct.get().is_some() { BLOCK as u64 } else { 1 };
+        let (start, end) = (offset.next_multiple_of(block), offset.saturating_add(len) / block * block);
+        if start >= end {
             return Ok(());
         }
-        system::punch_hole(&self.file, offset, len).map_err(|e| self.io("cannot trim", e))
+        let trimmed = system::punch_hole(&self.file, start, end - start).map_err(|e| self.io("cannot trim", e));
+        self.changed(start, end - start);
+        trimmed
     }
 
     fn resize(&self, len: u64) -> Result<()> {
         self.writable()?;
         let resized = self.file.set_len(len).map_err(|e| self.io("cannot resize", e));
+        self.changed(len, u64::MAX);
         // Incremented after the change, so a sync that sees the new count also sees the new length.
         self.resizes.fetch_add(1, Ordering::AcqRel);
         resized
@@ -119,7 +148,23 @@ impl Disk for FileDisk {
     }
 
     fn will_read(&self, offset: u64, len: u64) {
-        system::will_read(&self.file, offset, len);
+        match self.direct.get() {
+            Some(direct) => direct.will_read(offset, len),
+            None => system::will_read(&self.file, offset, len),
+        }
+    }
+
+    /// The bytes that are in the file cache stay there, and the system keeps them equal to the file.
+    fn use_direct_io(&self) -> Result<bool> {
+        let unit = system::direct_unit(&self.file);
+        if !unit.is_power_of_two() || unit > MOST_UNIT {
+            return Ok(false);
+        }
+        let supported = system::set_direct(&self.file).map_err(|e| self.io("cannot use direct I/O for", e))?;
+        if supported {
+            self.direct.get_or_init(|| DirectIo::new(self.file.clone(), unit));
+        }
+        Ok(supported)
     }
 
     fn allocated(&self) -> Result<u64> {
@@ -131,7 +176,10 @@ impl Disk for FileDisk {
 /// error.
 #[cfg(target_os = "linux")]
 mod system {
-    use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
+    use crate::io::BLOCK;
+    use rustix::fs::{
+        Advice, AtFlags, FallocateFlags, OFlags, StatxFlags, fadvise, fallocate, fcntl_getfl, fcntl_setfl, statx,
+    };
     use rustix::io::{Errno, retry_on_intr};
     use std::fs::File;
     use std::io::Result;
@@ -141,6 +189,23 @@ mod system {
     pub(super) fn will_read(file: &File, offset: u64, len: u64) {
         // If the device fails, the later read returns the error.
         NonZeroU64::new(len).map(|len| fadvise(file, offset, Some(len), Advice::WillNeed));
+    }
+
+    /// The unit of offsets and lengths of direct I/O in bytes; 0 if the file system does not support it.
+    pub(super) fn direct_unit(file: &File) -> usize {
+        match statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
+            Ok(stat) if stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => stat.stx_dio_offset_align as usize,
+            // Linux before 6.1 has no answer. Devices of larger blocks are hardly in use.
+            _ => BLOCK,
+        }
+    }
+
+    /// Makes all further reads and writes bypass the file cache. False if the file system does not support it.
+    pub(super) fn set_direct(file: &File) -> Result<bool> {
+        match fcntl_setfl(file, fcntl_getfl(file)? | OFlags::DIRECT) {
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(false),
+            set => Ok(set.map(|()| true)?),
+        }
     }
 
     pub(super) fn punch_hole(file: &File, offset: u64, len: u64) -> Result<()> {
@@ -169,6 +234,14 @@ mod system {
     use std::ops::Range;
 
     pub(super) fn will_read(_: &File, _: u64, _: u64) {}
+
+    pub(super) fn direct_unit(_: &File) -> usize {
+        0
+    }
+
+    pub(super) fn set_direct(_: &File) -> Result<bool> {
+        Ok(false)
+    }
 
     pub(super) fn punch_hole(_: &File, _: u64, _: u64) -> Result<()> {
         Ok(())

@@ -7,10 +7,12 @@ mod atomic_support;
 mod blocks;
 mod counted;
 mod device;
+mod direct;
 mod file;
 mod folder;
 mod memory;
 mod overlay;
+mod read_ahead;
 mod trim_support;
 mod write_kind;
 
@@ -60,6 +62,11 @@ pub trait Disk: Send + Sync + Debug {
     /// changes no result.
     fn will_read(&self, offset: u64, len: u64) {
         let _ = (offset, len);
+    }
+    /// Makes all further reads and writes bypass the file cache of the system. False if that is not supported. A file
+    /// that grows by a write may then end up to a block of the device later, with zeros.
+    fn use_direct_io(&self) -> Result<bool> {
+        Ok(false)
     }
     /// Reserves space, so that writes up to `len` do not fail on a full device, if the file system supports it.
     fn reserve(&self, len: u64) -> Result<()> {

@@ -113,6 +113,14 @@ impl Disk for OverlayDisk {
         Ok(())
     }
 
+    fn will_read(&self, offset: u64, len: u64) {
+        self.below.will_read(offset, len);
+    }
+
+    fn use_direct_io(&self) -> Result<bool> {
+        self.below.use_direct_io()
+    }
+
     fn trim(&self, _offset: u64, _len: u64) -> Result<()> {
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::superblock::{self, Chosen, FRONT, ID_SLACK, Meta, SUPERBLOCK, Superbl
 use super::syncs::Syncs;
 use super::totals::{Counters, WriteTotals};
 use super::{StoreKind, StoreOptions};
-use crate::base::{Result, limits};
+use crate::base::{Error, Result, limits};
 use crate::io::{CountedDisk, Disk, WriteCounts, WriteKind};
 use parking_lot::{Mutex, MutexGuard};
 use std::path::{Path, PathBuf};
@@ -93,6 +93,21 @@ impl DatabaseFile {
     /// The file itself; its syncs go through [`DatabaseFile::sync`].
     pub(super) fn disk(&self) -> &dyn Disk {
         &*self.disk
+    }
+
+    /// Makes all further reads and writes of the file bypass the file cache of the system.
+    ///
+    /// # Errors
+    /// [`Error::Option`] if the file system does not support it.
+    pub(crate) fn use_direct_io(&self) -> Result<()> {
+        match self.disk.use_direct_io()? {
+            true => Ok(()),
+            false => Err(Error::Option {
+                option: "direct_io",
+                value: "true".to_owned(),
+                expected: format!("false: the file system of {} does not support it", self.path.display()),
+            }),
+        }
     }
 
     /// Bytes on the device; the length where the system does not say.

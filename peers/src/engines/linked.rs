@@ -47,7 +47,7 @@ macro_rules! functions {
 }
 
 functions! {
-    store_open: fn(*const c_char, u64) -> Opaque;
+    store_open: fn(*const c_char, u64, c_int) -> Opaque;
     store_close: fn(Opaque);
     store_begin: fn(Opaque);
     store_put: fn(Opaque, *const u8, usize, *const u8, usize);
@@ -107,15 +107,15 @@ fn compile(name: &str, into: &Path) -> Result<PathBuf> {
 
 #[expect(unsafe_code, reason = "all calls of the libraries are here")]
 mod calls {
-    use super::{Functions, Linked, Opaque, Visit, c_int, c_void};
+    use super::{Config, Functions, Linked, Opaque, Visit, c_int, c_void};
     use std::ffi::CString;
 
     // SAFETY of all calls: the arguments are of the types of `stores/store.h`, slices live during a call, and a store or a
     // reader is passed between its opening and its closing only.
 
-    pub(super) fn open(functions: &Functions, folder: &CString, cache: u64) -> Opaque {
+    pub(super) fn open(functions: &Functions, folder: &CString, config: &Config) -> Opaque {
         // SAFETY: above.
-        unsafe { (functions.store_open)(folder.as_ptr(), cache) }
+        unsafe { (functions.store_open)(folder.as_ptr(), config.cache as u64, c_int::from(config.direct_io)) }
     }
 
     pub(super) fn close(functions: &Functions, store: Opaque) {
@@ -273,7 +273,7 @@ impl<K: Kind> Contestant for Linked<K> {
     fn open(&mut self, config: &Config) -> Result<()> {
         self.durability = config.durability;
         let folder = CString::new(self.folder.as_os_str().as_encoded_bytes())?;
-        self.store = calls::open(&self.functions, &folder, config.cache as u64);
+        self.store = calls::open(&self.functions, &folder, config);
         Ok(())
     }
 

@@ -114,7 +114,7 @@ impl Builder {
         let Locked { disk, guard } = volume.lock(name, true)?;
         let lock: Arc<dyn LockGuard> = guard.into();
         let path = volume.path(name);
-        let open = || Ok(Opened::of(self, path.clone(), lock.clone(), store::open(disk.clone(), &path)?));
+        let open = || Opened::of(self, path.clone(), lock.clone(), store::open(disk.clone(), &path)?);
         let mut old = open()?;
         if old.needs_recovery(volume.clone(), name)? {
             match self.clone().background(false).start(old, volume.clone(), name)? {

@@ -173,7 +173,7 @@ impl Creation {
             // A program without a lock has replaced the file.
             return Err(Error::Locked { path });
         }
-        let opened = Opened::of(options, path, self.lock.clone(), opened);
+        let opened = Opened::of(options, path, self.lock.clone(), opened)?;
         match options.start(opened, self.volume.clone(), &self.current_name)? {
             (db, None) => Ok(db),
             // A failed creation, most often without space, must not prevent another one.

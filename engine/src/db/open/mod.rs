@@ -220,7 +220,7 @@ impl Opened {
         let Locked { disk, guard } = volume.lock(name, write)?;
         let path = volume.path(name);
         let opened = store::open(disk, &path)?;
-        Ok(Opened::of(options, path, guard.into(), opened))
+        Opened::of(options, path, guard.into(), opened)
     }
 
     pub(super) fn of(
@@ -228,7 +228,10 @@ impl Opened {
         path: PathBuf,
         lock: Arc<dyn LockGuard>,
         (store, meta): (Arc<dyn PageStore>, Meta),
-    ) -> Opened {
+    ) -> Result<Opened> {
+        if options.direct_io {
+            store.file().use_direct_io()?;
+        }
         if options.persist_table {
             store.persist_table();
         }
@@ -241,7 +244,7 @@ impl Opened {
         let slot = Arc::new(LogSlot::default());
         let backing = Backing { store: store.clone(), watermark: slot.clone() };
         let pool = Pool::new(frames, backing).keeping_inner(options.resident_inner);
-        Opened { path, lock, meta, store, slot, pool }
+        Ok(Opened { path, lock, meta, store, slot, pool })
     }
 
     /// True if the database was not closed. Reads no page of a database that needs a recovery: what the store finds

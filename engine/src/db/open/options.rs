@@ -64,6 +64,7 @@ pub struct Builder {
     pub(crate) delta: Option<DeltaBlocks>,
     pub(crate) cache: usize,
     pub(crate) resident_inner: bool,
+    pub(crate) direct_io: bool,
     pub(crate) durability: Durability,
     pub(crate) flush_interval: Duration,
     pub(crate) log_shape: LogShape,
@@ -87,6 +88,7 @@ impl Default for Builder {
             delta: None,
             cache: DEFAULT_CACHE,
             resident_inner: false,
+            direct_io: false,
             durability: Durability::Commit,
             flush_interval: Duration::from_millis(100),
             log_shape: LogShape::default(),
@@ -230,6 +232,33 @@ impl Builder {
     #[must_use]
     pub fn resident_inner(mut self, resident: bool) -> Builder {
         self.resident_inner = resident;
+        self
+    }
+
+    /// Whether pages are read and written with direct I/O, so that [`Builder::cache`] is the only cache of pages. Default
+    /// `false`: the system keeps pages of the file in its file cache, too, as far as it has memory to spare. That makes
+    /// reads of pages that are not in the cache faster as long as the file cache has them. Use direct I/O, with a cache
+    /// of most of the memory, if the program has the machine for itself: then no page is in memory twice. The log always
+    /// goes through the file cache. A database in memory ignores this option.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// use duramen::{Database, Error};
+    ///
+    /// Database::create(&path)?.close()?;
+    /// match Database::builder().direct_io(true).cache(1 << 30).open(&path) {
+    ///     Ok(db) => db.close()?,
+    ///     Err(Error::Option { option: "direct_io", .. }) => println!("not in this file system"),
+    ///     Err(other) => return Err(other),
+    /// }
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// Opening fails with [`Error::Option`] if the file system does not support it.
+    #[must_use]
+    pub fn direct_io(mut self, direct: bool) -> Builder {
+        self.direct_io = direct;
         self
     }
 

@@ -80,7 +80,7 @@ impl Builder {
         let recovered = self.recovered(&volume, name)?;
         let overlay = recovered.unwrap_or_else(|| Arc::new(OverlayVolume::new(volume)));
         let mut rescue = self.rescued_store(&*overlay, name, Trust::Notes)?;
-        let mut opened = Opened::of(self, overlay.path(name), lock, (rescue.store, rescue.meta));
+        let mut opened = Opened::of(self, overlay.path(name), lock, (rescue.store, rescue.meta))?;
         let found = match rescue.superblock {
             Believed::None => skip_log(&*overlay, name, &mut rescue.damage).map(Some)?,
             _ => replay_what_is_left(&opened, &overlay, name, &mut rescue.damage)?,
@@ -90,7 +90,7 @@ impl Builder {
             let overlay: Arc<dyn Volume> = Arc::new(OverlayVolume::new(overlay));
             rescue = RescuedStore { damage: rescue.damage, ..self.rescued_store(&*overlay, name, Trust::Images)? };
             let Opened { path, lock, .. } = opened;
-            opened = Opened::of(self, path, lock, (rescue.store, rescue.meta));
+            opened = Opened::of(self, path, lock, (rescue.store, rescue.meta))?;
         }
         let redone = found.unwrap_or_default();
         opened.meta.last = rescue.last.max(redone.end);

@@ -1,0 +1,314 @@
+//! Reads parts of a file ahead, for direct I/O: the system reads nothing ahead then. A few threads read, so that the
+//! device has several requests at a time. What was read is kept until it is used, until its part of the file changes, or
+//! until newer parts need its memory. When to read ahead must not be decided here.
+
+use super::direct::Buffer;
+use parking_lot::{Condvar, Mutex};
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// The number of threads, and so of requests of a device at a time.
+const THREADS: usize = 8;
+/// The stack of a thread in bytes: it calls little.
+const STACK: usize = 128 << 10;
+/// The most bytes of one request.
+const PIECE: usize = 64 << 10;
+/// The most bytes that are kept.
+const MOST: usize = 4 << 20;
+
+/// A part of the file that is read ahead.
+#[derive(Debug)]
+struct Piece {
+    len: usize,
+    /// Its age: pieces that began later have greater numbers.
+    number: u64,
+    /// `None` until it has been read.
+    bytes: Option<Buffer>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By their offsets. They do not overlap.
+    pieces: BTreeMap<u64, Piece>,
+    /// Their offsets by age.
+    by_age: BTreeMap<u64, u64>,
+    /// The bytes of all pieces.
+    kept: usize,
+    /// The offsets and numbers of pieces that no thread has begun to read.
+    waiting: VecDeque<(u64, u64)>,
+    next_number: u64,
+    stopped: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    file: Arc<File>,
+    state: Mutex<State>,
+    /// There are new pieces to be read.
+    work: Condvar,
+    /// A piece has been read, or removed.
+    read: Condvar,
+}
+
+/// The parts of a file that are read ahead, and the threads that read them.
+#[derive(Debug)]
+pub(super) struct ReadAhead {
+    shared: Arc<Shared>,
+    /// They start when they are first needed.
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl State {
+    fn remove(&mut self, offset: u64) {
+        if let Some(piece) = self.pieces.remove(&offset) {
+            self.by_age.remove(&piece.number);
+            self.kept -= piece.len;
+        }
+    }
+
+    /// The offset and the end of the piece that has this byte.
+    fn piece_with(&self, at: u64) -> Option<(u64, u64)> {
+        let (&offset, piece) = self.pieces.range(..=at).next_back()?;
+        let end = offset + piece.len as u64;
+        (at < end).then_some((offset, end))
+    }
+
+    fn add(&mut self, offset: u64, len: usize) {
+        let number = self.next_number;
+        self.next_number += 1;
+        self.pieces.insert(offset, Piece { len, number, bytes: None });
+        self.by_age.insert(number, offset);
+        self.waiting.push_back((offset, number));
+        self.kept += len;
+        while self.kept > MOST
+            && let Some((_, &oldest)) = self.by_age.first_key_value()
+        {
+            self.remove(oldest);
+        }
+    }
+
+    /// The offset, the length and the number of the next piece that is to be read.
+    fn next(&mut self) -> Option<(u64, usize, u64)> {
+        while let Some((offset, number)) = self.waiting.pop_front() {
+            if let Some(piece) = self.pieces.get(&offset).filter(|piece| piece.number == number) {
+                return Some((offset, piece.len, number));
+            }
+        }
+        None
+    }
+}
+
+impl ReadAhead {
+    pub(super) fn new(file: Arc<File>) -> ReadAhead {
+        let shared = Shared { file, state: Mutex::default(), work: Condvar::new(), read: Condvar::new() };
+        ReadAhead { shared: Arc::new(shared), threads: Mutex::default() }
+    }
+
+    /// Begins to read from `start` to `end`, which must be aligned.
+    pub(super) fn begin(&self, start: u64, end: u64) {
+        if !self.start_threads() {
+            return;
+        }
+        let mut state = self.shared.state.lock();
+        let (mut at, mut begun) = (start, 0);
+        while at < end && begun < MOST {
+            if let Some((_, end)) = state.piece_with(at) {
+                at = end;
+                continue;
+            }
+            let next = state.pieces.range(at..).next().map_or(end, |(&next, _)| next).min(end);
+            let len = usize::try_from(next - at).unwrap_or(PIECE).min(PIECE);
+            state.add(at, len);
+            (at, begun) = (at + len as u64, begun + len);
+        }
+        drop(state);
+        self.shared.work.notify_all();
+        self.shared.read.notify_all();
+    }
+
+    /// False if the system has no threads.
+    fn start_threads(&self) -> bool {
+        let mut threads = self.threads.lock();
+        if threads.is_empty() {
+            let start = |_| {
+                let shared = self.shared.clone();
+                let thread = std::thread::Builder::new().name("duramen-read".to_owned()).stack_size(STACK);
+                thread.spawn(move || shared.read_pieces()).ok()
+            };
+            threads.extend((0..THREADS).map_while(start));
+        }
+        !threads.is_empty()
+    }
+
+    /// Copies the bytes at `offset` if all of them are read ahead; waits for those that are being read. Pieces that were
+    /// used to their end are removed.
+    pub(super) fn take(&self, offset: u64, buf: &mut [u8]) -> bool {
+        let mut state = self.shared.state.lock();
+        let mut rest = buf;
+        let mut at = offset;
+        while !rest.is_empty() {
+            let Some((start, end)) = state.piece_with(at) else { return false };
+            let Some(bytes) = state.pieces.get(&start).and_then(|piece| piece.bytes.as_ref()) else {
+                self.shared.read.wait(&mut state);
+                continue;
+            };
+            let bytes = usize::try_from(at - start).ok().and_then(|from| bytes.bytes().get(from..)).unwrap_or_default();
+            let (part, behind) = rest.split_at_mut(rest.len().min(bytes.len()));
+            part.copy_from_slice(bytes.get(..part.len()).unwrap_or_default());
+            at += part.len() as u64;
+            rest = behind;
+            if at == end {
+                state.remove(start);
+            }
+        }
+        true
+    }
+
+    /// Removes what was read, or is being read, of the bytes from `start` to `end`.
+    pub(super) fn forget(&self, start: u64, end: u64) {
+        let mut state = self.shared.state.lock();
+        let first = state.piece_with(start).map_or(start, |(offset, _)| offset);
+        let offsets: Vec<u64> = state.pieces.range(first..end.max(first)).map(|(&offset, _)| offset).collect();
+        offsets.iter().for_each(|&offset| state.remove(offset));
+        drop(state);
+        if !offsets.is_empty() {
+            self.shared.read.notify_all();
+        }
+    }
+}
+
+impl Shared {
+    /// Reads pieces until the file is closed.
+    fn read_pieces(&self) {
+        let mut state = self.state.lock();
+        while !state.stopped {
+            let Some((offset, len, number)) = state.next() else {
+                self.work.wait(&mut state);
+                continue;
+            };
+            drop(state);
+            let mut buffer = Buffer::new(len);
+            let read = buffer.read(&self.file, offset, len);
+            state = self.state.lock();
+            // The bytes may have changed since they were read.
+            if let Some(piece) = state.pieces.get_mut(&offset).filter(|piece| piece.number == number) {
+                match read {
+                    Ok(read) if read == len => piece.bytes = Some(buffer),
+                    // Whoever needs these bytes reads them again, and gets the error.
+                    _ => state.remove(offset),
+                }
+                self.read.notify_all();
+            }
+        }
+    }
+}
+
+impl Drop for ReadAhead {
+    fn drop(&mut self) {
+        self.shared.state.lock().stopped = true;
+        self.shared.work.notify_all();
+        for thread in self.threads.get_mut().drain(..) {
+            // A thread that panicked has reported it. Nothing depends on it.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+    use std::time::{Duration, Instant};
+
+    /// A file whose bytes tell their offsets.
+    fn file(len: usize) -> Arc<File> {
+        let bytes: Vec<u8> = (0..len).map(|at| (at / 512) as u8).collect();
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&bytes, 0).unwrap();
+        Arc::new(file)
+    }
+
+    /// Waits until all pieces have been read.
+    fn settle(ahead: &ReadAhead) {
+        let began = Instant::now();
+        while ahead.shared.state.lock().pieces.values().any(|piece| piece.bytes.is_none()) {
+            assert!(began.elapsed() < Duration::from_secs(60), "the pieces are not read");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn what_was_read_ahead_is_used_once() {
+        let ahead = ReadAhead::new(file(1 << 20));
+        let mut bytes = [0; 8192];
+        assert!(!ahead.take(0, &mut bytes));
+        ahead.begin(4096, 300_032);
+        assert!(!ahead.take(0, &mut bytes), "its beginning was not read");
+        for at in (4096..290_000).step_by(8192) {
+            assert!(ahead.take(at, &mut bytes), "at {at}");
+            assert_eq!((bytes[0], bytes[8191]), ((at / 512) as u8, ((at + 8191) / 512) as u8));
+        }
+        assert!(!ahead.take(4096, &mut bytes), "it was used");
+        assert!(ahead.shared.state.lock().kept < PIECE);
+    }
+
+    #[test]
+    fn bytes_that_change_are_forgotten() {
+        let file = file(1 << 20);
+        let ahead = ReadAhead::new(file.clone());
+        ahead.begin(0, 1 << 20);
+        settle(&ahead);
+        file.write_all_at(&[255; 1024], 70_000).unwrap();
+        ahead.forget(70_000, 71_024);
+        let mut bytes = [0; 512];
+        assert!(!ahead.take(70_000, &mut bytes) && !ahead.take(65_536, &mut bytes));
+        assert!(ahead.take(0, &mut bytes) && ahead.take(131_072, &mut bytes), "the pieces beside it stay");
+        ahead.begin(65_536, 131_072);
+        assert!(ahead.take(70_000, &mut bytes));
+        assert_eq!(bytes, [255; 512]);
+        ahead.forget(0, u64::MAX);
+        assert!(ahead.shared.state.lock().pieces.is_empty());
+    }
+
+    #[test]
+    fn it_keeps_a_bounded_number_of_bytes_and_nothing_beyond_the_end() {
+        let ahead = ReadAhead::new(file(3 * MOST + 100));
+        let mut bytes = [0; 1];
+        ahead.begin(0, 2 * MOST as u64);
+        ahead.begin(2 * MOST as u64, 4 * MOST as u64);
+        settle(&ahead);
+        {
+            let state = ahead.shared.state.lock();
+            let lens: usize = state.pieces.values().map(|piece| piece.len).sum();
+            assert!(lens == state.kept && state.kept <= MOST && state.by_age.len() == state.pieces.len());
+        }
+        assert!(!ahead.take(0, &mut bytes), "older pieces make room");
+        assert!(ahead.take(3 * MOST as u64 - 1, &mut bytes));
+        ahead.begin(3 * MOST as u64, 3 * MOST as u64 + 4096);
+        settle(&ahead);
+        assert!(!ahead.take(3 * MOST as u64, &mut bytes), "the file ends in this piece");
+    }
+
+    #[test]
+    fn readers_of_pieces_that_are_removed_do_not_wait_for_ever() {
+        let ahead = ReadAhead::new(file(1 << 20));
+        std::thread::scope(|scope| {
+            for thread in 0..4u64 {
+                let ahead = &ahead;
+                scope.spawn(move || {
+                    let mut bytes = [0; 4096];
+                    for round in 0..500u64 {
+                        let at = (round * 7 + thread) % 200 * 4096;
+                        ahead.begin(at, at + 65_536);
+                        if ahead.take(at, &mut bytes) {
+                            assert_eq!(bytes[0], (at / 512) as u8);
+                        }
+                        ahead.forget(at, at + 12_288);
+                    }
+                });
+            }
+        });
+    }
+}
