@@ -26,6 +26,8 @@ fn options(store: StoreKind) -> Builder {
 fn created(store: StoreKind, path: &Path) -> Result<Option<Database>> {
     match options(store).create(path) {
         Err(Error::Option { option: "direct_io", .. }) => {
+            #[cfg(target_os = "linux")]
+            assert!(!is_said_to_be_supported(path), "the system says that it is supported");
             println!("SKIPPED: this test needs a file system with direct I/O");
             Ok(None)
         }
@@ -159,11 +161,20 @@ fn a_volume_without_direct_io_is_refused_and_keeps_no_files() -> Result<()> {
         assert!(volume.list("")?.is_empty());
         options(store).direct_io(false).create_on(volume.clone(), "forest")?.close()?;
         let refused = options(store).open_on(volume.clone(), "forest").map(drop).unwrap_err();
-        let expected = "option direct_io cannot be true: it must be false: the file system of ";
+        let expected = "option direct_io cannot be true: it must be false: the system does not support it for ";
         assert!(refused.to_string().starts_with(expected), "{refused}");
         options(store).direct_io(false).open_on(volume, "forest")?;
     }
     options(StoreKind::Table).in_memory().map(drop)
+}
+
+/// True if the system says that files beside `path` can be used with direct I/O.
+#[cfg(target_os = "linux")]
+fn is_said_to_be_supported(path: &Path) -> bool {
+    use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+    let file = tempfile::NamedTempFile::new_in(path.parent().unwrap()).unwrap();
+    statx(CWD, file.path(), AtFlags::empty(), StatxFlags::DIOALIGN)
+        .is_ok_and(|stat| (1..=4096).contains(&stat.stx_dio_offset_align))
 }
 
 /// True if this process has the file open with direct I/O.

@@ -12,8 +12,8 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// The alignment in bytes of memory: the largest that a device demands.
-const MEMORY: usize = 4096;
+/// The alignment of memory in bytes, which must be enough for the device.
+pub(super) const MEMORY: usize = 4096;
 /// The most bytes of one system call.
 const MOST: usize = 256 << 10;
 /// The largest unit of offsets and lengths that is supported, in bytes.
@@ -69,7 +69,10 @@ pub(super) struct DirectIo {
     file: Arc<File>,
     /// Offsets and lengths are multiples of it: a power of two.
     unit: u64,
-    /// Held by a write that does not cover its first or last unit: it reads the unit, and writes it back changed.
+    /// A file of fixed length has no end that a read can come to inside a unit.
+    fixed_len: bool,
+    /// Held by a write that does not cover its first or last unit, because it reads the unit and writes it back
+    /// changed; and while parts of the file are cut off.
     partial: Mutex<()>,
     buffers: Mutex<Vec<Buffer>>,
     ahead: ReadAhead,
@@ -77,9 +80,31 @@ pub(super) struct DirectIo {
 
 impl DirectIo {
     /// `file` is open for direct I/O, with offsets and lengths that are multiples of `unit`.
-    pub(super) fn new(file: Arc<File>, unit: usize) -> DirectIo {
+    pub(super) fn new(file: Arc<File>, unit: usize, fixed_len: bool) -> DirectIo {
         let ahead = ReadAhead::new(file.clone());
-        DirectIo { file, unit: unit as u64, partial: Mutex::default(), buffers: Mutex::default(), ahead }
+        DirectIo { file, unit: unit as u64, fixed_len, partial: Mutex::default(), buffers: Mutex::default(), ahead }
+    }
+
+    /// The unit of offsets and lengths in bytes.
+    pub(super) fn unit(&self) -> u64 {
+        self.unit
+    }
+
+    /// False if the system refuses to read the first unit.
+    pub(super) fn works(&self) -> Result<bool> {
+        match self.with_buffer(|buffer| buffer.read(&self.file, 0, usize_of(self.unit))) {
+            Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(false),
+            read => read.map(|_| true),
+        }
+    }
+
+    /// Cuts off parts of the file from `offset` on, while no write reads and writes back a unit.
+    pub(super) fn cut<R>(&self, offset: u64, len: u64, cut: impl FnOnce() -> R) -> R {
+        let alone = self.partial.lock();
+        let done = cut();
+        drop(alone);
+        self.changed(offset, len);
+        done
     }
 
     /// The first bytes of the units that begin and end a range.
@@ -164,6 +189,8 @@ impl DirectIo {
             }
             let bytes = buffer.bytes_mut().get_mut(..len).unwrap_or_default();
             bytes.get_mut(front..front + part.len()).unwrap_or_default().copy_from_slice(part);
+            debug_assert!((start | len as u64).is_multiple_of(self.unit));
+            debug_assert!(bytes.as_ptr().addr().is_multiple_of(MEMORY));
             self.file.write_all_at(bytes, start)
         })
     }
@@ -171,12 +198,16 @@ impl DirectIo {
     /// Reads a unit to the front of the buffer, with zeros behind the end of the file.
     fn read_unit(&self, buffer: &mut Buffer, start: u64) -> Result<()> {
         let read = buffer.read(&self.file, start, usize_of(self.unit))?;
+        // Zeros written over bytes that could not be read would damage the neighbours of this write.
+        if (read as u64) < self.unit && (self.fixed_len || start + (read as u64) < self.file.metadata()?.len()) {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
         buffer.bytes_mut().get_mut(read..usize_of(self.unit)).unwrap_or_default().fill(0);
         Ok(())
     }
 
     /// These bytes of the file have changed.
-    pub(super) fn changed(&self, offset: u64, len: u64) {
+    fn changed(&self, offset: u64, len: u64) {
         self.ahead.forget(offset, offset.saturating_add(len));
     }
 
@@ -200,7 +231,7 @@ mod tests {
 
     fn open(path: &Path, unit: usize) -> DirectIo {
         let file = File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap();
-        DirectIo::new(Arc::new(file), unit)
+        DirectIo::new(Arc::new(file), unit, false)
     }
 
     /// The bytes of the model, and zeros up to the end of its last unit.
@@ -272,7 +303,10 @@ mod tests {
     proptest! {
         /// What a file does with the same calls, except for zeros up to the end of its last unit.
         #[test]
-        fn it_reads_and_writes_like_a_file(unit in prop::sample::select(vec![1usize, 512, 4096, MOST_UNIT]), steps in steps()) {
+        fn it_reads_and_writes_like_a_file(
+            unit in prop::sample::select(vec![1usize, 512, 4096, MOST_UNIT]),
+            steps in steps(),
+        ) {
             let folder = tempfile::tempdir().unwrap();
             let direct = open(&folder.path().join("f"), unit);
             let mut model: Vec<u8> = Vec::new();

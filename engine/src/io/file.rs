@@ -62,10 +62,11 @@ impl FileDisk {
         if self.writable { Ok(()) } else { Err(Error::ReadOnly) }
     }
 
-    /// Forgets what was read ahead of these bytes.
-    fn changed(&self, offset: u64, len: u64) {
-        if let Some(direct) = self.direct.get() {
-            direct.changed(offset, len);
+    /// Cuts off parts of the `len` bytes from `offset` on.
+    fn cut<R>(&self, offset: u64, len: u64, cut: impl FnOnce() -> R) -> R {
+        match self.direct.get() {
+            Some(direct) => direct.cut(offset, len, cut),
+            None => cut(),
         }
     }
 
@@ -119,20 +120,18 @@ impl Disk for FileDisk {
     fn trim(&self, offset: u64, len: u64) -> Result<()> {
         self.writable()?;
         // The system would write zeros to parts of blocks through the file cache.
-        let block = if self.direct.get().is_some() { BLOCK as u64 } else { 1 };
+        let block = self.direct.get().map_or(1, |direct| direct.unit().max(BLOCK as u64));
         let (start, end) = (offset.next_multiple_of(block), offset.saturating_add(len) / block * block);
         if start >= end {
             return Ok(());
         }
-        let trimmed = system::punch_hole(&self.file, start, end - start).map_err(|e| self.io("cannot trim", e));
-        self.changed(start, end - start);
-        trimmed
+        let trimmed = self.cut(start, end - start, || system::punch_hole(&self.file, start, end - start));
+        trimmed.map_err(|e| self.io("cannot trim", e))
     }
 
     fn resize(&self, len: u64) -> Result<()> {
         self.writable()?;
-        let resized = self.file.set_len(len).map_err(|e| self.io("cannot resize", e));
-        self.changed(len, u64::MAX);
+        let resized = self.cut(len, u64::MAX, || self.file.set_len(len)).map_err(|e| self.io("cannot resize", e));
         // Incremented after the change, so a sync that sees the new count also sees the new length.
         self.resizes.fetch_add(1, Ordering::AcqRel);
         resized
@@ -154,17 +153,27 @@ impl Disk for FileDisk {
         }
     }
 
-    /// The bytes that are in the file cache stay there, and the system keeps them equal to the file.
+    /// The bytes of the file leave the file cache: after a failed sync it can have others than the device.
     fn use_direct_io(&self) -> Result<bool> {
+        if self.direct.get().is_some() {
+            return Ok(true);
+        }
         let unit = system::direct_unit(&self.file);
         if !unit.is_power_of_two() || unit > MOST_UNIT {
             return Ok(false);
         }
-        let supported = system::set_direct(&self.file).map_err(|e| self.io("cannot use direct I/O for", e))?;
-        if supported {
-            self.direct.get_or_init(|| DirectIo::new(self.file.clone(), unit));
+        let failed = |e| self.io("cannot use direct I/O for", e);
+        if !system::set_direct(&self.file, true).map_err(failed)? {
+            return Ok(false);
         }
-        Ok(supported)
+        let direct = DirectIo::new(self.file.clone(), unit, self.fixed_size.is_some());
+        if !direct.works().map_err(failed)? {
+            system::set_direct(&self.file, false).map_err(failed)?;
+            return Ok(false);
+        }
+        system::leave_cache(&self.file);
+        self.direct.get_or_init(|| direct);
+        Ok(true)
     }
 
     fn allocated(&self) -> Result<u64> {
@@ -177,6 +186,7 @@ impl Disk for FileDisk {
 #[cfg(target_os = "linux")]
 mod system {
     use crate::io::BLOCK;
+    use crate::io::direct::MEMORY;
     use rustix::fs::{
         Advice, AtFlags, FallocateFlags, OFlags, StatxFlags, fadvise, fallocate, fcntl_getfl, fcntl_setfl, statx,
     };
@@ -194,18 +204,28 @@ mod system {
     /// The unit of offsets and lengths of direct I/O in bytes; 0 if the file system does not support it.
     pub(super) fn direct_unit(file: &File) -> usize {
         match statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
-            Ok(stat) if stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => stat.stx_dio_offset_align as usize,
+            Ok(stat) if stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {
+                if stat.stx_dio_mem_align as usize > MEMORY { 0 } else { stat.stx_dio_offset_align as usize }
+            }
             // Linux before 6.1 has no answer. Devices of larger blocks are hardly in use.
             _ => BLOCK,
         }
     }
 
-    /// Makes all further reads and writes bypass the file cache. False if the file system does not support it.
-    pub(super) fn set_direct(file: &File) -> Result<bool> {
-        match fcntl_setfl(file, fcntl_getfl(file)? | OFlags::DIRECT) {
+    /// Makes all further reads and writes bypass the file cache, or not. False if the file system does not support it.
+    pub(super) fn set_direct(file: &File, direct: bool) -> Result<bool> {
+        let mut flags = fcntl_getfl(file)?;
+        flags.set(OFlags::DIRECT, direct);
+        match fcntl_setfl(file, flags) {
             Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(false),
             set => Ok(set.map(|()| true)?),
         }
+    }
+
+    /// Removes the file from the file cache, as far as its bytes are on the device.
+    pub(super) fn leave_cache(file: &File) {
+        // Without it only memory is lost.
+        let _ = fadvise(file, 0, None, Advice::DontNeed);
     }
 
     pub(super) fn punch_hole(file: &File, offset: u64, len: u64) -> Result<()> {
@@ -239,9 +259,11 @@ mod system {
         0
     }
 
-    pub(super) fn set_direct(_: &File) -> Result<bool> {
+    pub(super) fn set_direct(_: &File, _: bool) -> Result<bool> {
         Ok(false)
     }
+
+    pub(super) fn leave_cache(_: &File) {}
 
     pub(super) fn punch_hole(_: &File, _: u64, _: u64) -> Result<()> {
         Ok(())
@@ -255,6 +277,7 @@ mod system {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::io::ErrorKind;
     use std::path::Path;
 
@@ -301,6 +324,85 @@ mod tests {
         disk.read_at(3, &mut read).unwrap();
         assert!(read == written);
         assert_eq!(disk.size().unwrap(), 3 + written.len() as u64);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Write(u64, usize, u8),
+        Read(u64, usize),
+        WillRead(u64, u64),
+        Trim(u64, u64),
+        Resize(u64),
+        Sync,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let at = || prop_oneof![2 => 0u64..60_000, 1 => (0u64..120).prop_map(|at| at * 512)];
+        let len = || prop_oneof![2 => 1usize..9_000, 1 => (1usize..40).prop_map(|len| len * 512)];
+        prop_oneof![
+            4 => (at(), len(), 1u8..).prop_map(|(at, len, byte)| Step::Write(at, len, byte)),
+            4 => (at(), len()).prop_map(|(at, len)| Step::Read(at, len)),
+            3 => (at(), len()).prop_map(|(at, len)| Step::WillRead(at, 4 * len as u64)),
+            1 => (at(), len()).prop_map(|(at, len)| Step::Trim(at, 3 * len as u64)),
+            1 => at().prop_map(Step::Resize),
+            1 => Just(Step::Sync),
+        ]
+    }
+
+    proptest! {
+        /// Without the file cache, a file does what it does with it. A file that grows can end later, with zeros.
+        #[test]
+        fn a_file_with_direct_io_is_a_file_like_others(steps in prop::collection::vec(step(), 1..60)) {
+            let folder = tempfile::tempdir().unwrap();
+            let disk = file(&folder.path().join("f"));
+            if !disk.use_direct_io().unwrap() {
+                println!("SKIPPED: this test needs a file system with direct I/O");
+                return Ok(());
+            }
+            let unit = disk.direct.get().unwrap().unit();
+            let mut model: Vec<u8> = Vec::new();
+            let all = |len: usize| {
+                let mut bytes = vec![0; len];
+                disk.read_at(0, &mut bytes).map(|()| bytes)
+            };
+            for step in steps {
+                match step {
+                    Step::Write(at, len, byte) => {
+                        disk.write_at(at, &vec![byte; len]).unwrap();
+                        let end = at as usize + len;
+                        model.resize(model.len().max(end), 0);
+                        model[at as usize..end].fill(byte);
+                    }
+                    Step::Read(at, len) => {
+                        let mut bytes = vec![0; len];
+                        if let Some(expected) = model.get(at as usize..at as usize + len) {
+                            disk.read_at(at, &mut bytes).unwrap();
+                            prop_assert!(bytes == expected, "{len} at {at}");
+                        }
+                    }
+                    Step::WillRead(at, len) => disk.will_read(at, len),
+                    Step::Trim(at, len) => {
+                        disk.trim(at, len).unwrap();
+                        let now = all(model.len()).unwrap();
+                        for (at_now, (byte, was)) in now.iter().zip(&model).enumerate() {
+                            let is_trimmed = (at..at.saturating_add(len)).contains(&(at_now as u64));
+                            prop_assert!(byte == was || is_trimmed && *byte == 0, "byte {at_now}");
+                        }
+                        model = now;
+                    }
+                    Step::Resize(len) => {
+                        disk.resize(len).unwrap();
+                        prop_assert_eq!(disk.size().unwrap(), len);
+                        model.resize(len as usize, 0);
+                    }
+                    Step::Sync => disk.sync().unwrap(),
+                }
+                let size = disk.size().unwrap();
+                prop_assert!((model.len() as u64..=(model.len() as u64).next_multiple_of(unit)).contains(&size));
+                model.resize(size as usize, 0);
+            }
+            prop_assert!(all(model.len()).unwrap() == model);
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Reads parts of a file ahead, for direct I/O: the system reads nothing ahead then. A few threads read, so that the
-//! device has several requests at a time. What was read is kept until it is used, until its part of the file changes, or
-//! until newer parts need its memory. When to read ahead must not be decided here.
+//! device has several requests at a time. What was read is kept until it is used, until its part of the file changes,
+//! or until it is old and newer parts need its memory. When to read ahead must not be decided here.
 
-use super::direct::Buffer;
+use super::direct::{Buffer, MEMORY};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -15,8 +15,10 @@ const THREADS: usize = 8;
 const STACK: usize = 128 << 10;
 /// The most bytes of one request.
 const PIECE: usize = 64 << 10;
-/// The most bytes that are kept.
-const MOST: usize = 4 << 20;
+/// The most bytes of memory that are kept.
+const MOST: usize = 8 << 20;
+/// A piece is old if so many reads came after it: its reader has probably ended early.
+const OLD: u64 = 4096;
 
 /// A part of the file that is read ahead.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ struct Piece {
     len: usize,
     /// Its age: pieces that began later have greater numbers.
     number: u64,
+    /// The number of reads when it began.
+    begun: u64,
     /// `None` until it has been read.
     bytes: Option<Buffer>,
 }
@@ -34,8 +38,10 @@ struct State {
     pieces: BTreeMap<u64, Piece>,
     /// Their offsets by age.
     by_age: BTreeMap<u64, u64>,
-    /// The bytes of all pieces.
+    /// The memory of all pieces in bytes.
     kept: usize,
+    /// The number of reads of the file so far.
+    reads: u64,
     /// The offsets and numbers of pieces that no thread has begun to read.
     waiting: VecDeque<(u64, u64)>,
     next_number: u64,
@@ -60,12 +66,30 @@ pub(super) struct ReadAhead {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
+/// The memory that a piece of this length takes.
+fn memory_of(len: usize) -> usize {
+    len + MEMORY
+}
+
 impl State {
     fn remove(&mut self, offset: u64) {
         if let Some(piece) = self.pieces.remove(&offset) {
             self.by_age.remove(&piece.number);
-            self.kept -= piece.len;
+            self.kept -= memory_of(piece.len);
         }
+    }
+
+    /// Makes room for a piece of this length. False if all pieces are still needed.
+    fn has_room(&mut self, len: usize) -> bool {
+        while self.kept + memory_of(len) > MOST {
+            let oldest = self.by_age.first_key_value().map(|(_, &offset)| offset);
+            let begun = oldest.and_then(|offset| Some(self.pieces.get(&offset)?.begun));
+            match (oldest, begun) {
+                (Some(oldest), Some(begun)) if begun + OLD < self.reads => self.remove(oldest),
+                _ => return false,
+            }
+        }
+        true
     }
 
     /// The offset and the end of the piece that has this byte.
@@ -78,14 +102,14 @@ impl State {
     fn add(&mut self, offset: u64, len: usize) {
         let number = self.next_number;
         self.next_number += 1;
-        self.pieces.insert(offset, Piece { len, number, bytes: None });
+        self.pieces.insert(offset, Piece { len, number, begun: self.reads, bytes: None });
         self.by_age.insert(number, offset);
         self.waiting.push_back((offset, number));
-        self.kept += len;
-        while self.kept > MOST
-            && let Some((_, &oldest)) = self.by_age.first_key_value()
-        {
-            self.remove(oldest);
+        self.kept += memory_of(len);
+        // Pieces that were removed before a thread came to them.
+        if self.waiting.len() > 2 * self.pieces.len() + 64 {
+            let pieces = &self.pieces;
+            self.waiting.retain(|(offset, number)| pieces.get(offset).is_some_and(|piece| piece.number == *number));
         }
     }
 
@@ -112,16 +136,19 @@ impl ReadAhead {
             return;
         }
         let mut state = self.shared.state.lock();
-        let (mut at, mut begun) = (start, 0);
-        while at < end && begun < MOST {
+        let mut at = start;
+        while at < end {
             if let Some((_, end)) = state.piece_with(at) {
                 at = end;
                 continue;
             }
             let next = state.pieces.range(at..).next().map_or(end, |(&next, _)| next).min(end);
             let len = usize::try_from(next - at).unwrap_or(PIECE).min(PIECE);
+            if !state.has_room(len) {
+                break;
+            }
             state.add(at, len);
-            (at, begun) = (at + len as u64, begun + len);
+            at += len as u64;
         }
         drop(state);
         self.shared.work.notify_all();
@@ -142,10 +169,11 @@ impl ReadAhead {
         !threads.is_empty()
     }
 
-    /// Copies the bytes at `offset` if all of them are read ahead; waits for those that are being read. Pieces that were
-    /// used to their end are removed.
+    /// Copies the bytes at `offset` if all of them are read ahead; waits for those that are being read. Pieces that
+    /// were used to their end are removed.
     pub(super) fn take(&self, offset: u64, buf: &mut [u8]) -> bool {
         let mut state = self.shared.state.lock();
+        state.reads += 1;
         let mut rest = buf;
         let mut at = offset;
         while !rest.is_empty() {
@@ -281,11 +309,15 @@ mod tests {
         settle(&ahead);
         {
             let state = ahead.shared.state.lock();
-            let lens: usize = state.pieces.values().map(|piece| piece.len).sum();
+            let lens: usize = state.pieces.values().map(|piece| memory_of(piece.len)).sum();
             assert!(lens == state.kept && state.kept <= MOST && state.by_age.len() == state.pieces.len());
         }
-        assert!(!ahead.take(0, &mut bytes), "older pieces make room");
-        assert!(ahead.take(3 * MOST as u64 - 1, &mut bytes));
+        assert!(ahead.take(0, &mut bytes) && !ahead.take(2 * MOST as u64, &mut bytes), "those that are needed stay");
+        (0..OLD).for_each(|_| assert!(!ahead.take(2 * MOST as u64, &mut bytes)));
+        ahead.begin(2 * MOST as u64, 4 * MOST as u64);
+        settle(&ahead);
+        assert!(!ahead.take(0, &mut bytes) && ahead.take(2 * MOST as u64, &mut bytes), "old pieces make room");
+        ahead.forget(0, u64::MAX);
         ahead.begin(3 * MOST as u64, 3 * MOST as u64 + 4096);
         settle(&ahead);
         assert!(!ahead.take(3 * MOST as u64, &mut bytes), "the file ends in this piece");

@@ -105,7 +105,7 @@ impl DatabaseFile {
             false => Err(Error::Option {
                 option: "direct_io",
                 value: "true".to_owned(),
-                expected: format!("false: the file system of {} does not support it", self.path.display()),
+                expected: format!("false: the system does not support it for {}", self.path.display()),
             }),
         }
     }

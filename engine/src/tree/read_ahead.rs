@@ -6,10 +6,16 @@ use super::{PageRead, Tree};
 use crate::base::{PageId, Result};
 use std::ops::Range;
 
-/// The number of leaves in the first hint, which is given at the third missing leaf, and the most leaves that are hinted
-/// at a time. Each hint reaches twice as far as the one before, so a short iteration reads little that it does not need.
+/// The number of leaves in the first hint, which is given at the third missing leaf. Each hint reaches twice as far as
+/// the one before, so a short iteration reads little that it does not need.
 const FIRST: usize = 4;
-const MOST: usize = 64;
+/// The most bytes of pages that are hinted at a time.
+const MOST_BYTES: usize = 1 << 20;
+
+/// The most pages of this size that are hinted at a time.
+pub(super) fn most_ahead(page_size: usize) -> usize {
+    (MOST_BYTES / page_size.max(1)).clamp(2 * FIRST, 64)
+}
 
 /// The hints of one iteration.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,7 +48,7 @@ impl ReadAhead {
     #[cold]
     fn missing<S: PageRead>(&mut self, tree: &Tree, store: &S, key: &[u8]) {
         if self.hinted <= self.reach / 2 && !self.ended {
-            self.reach = (self.reach * 2).clamp(1, MOST);
+            self.reach = (self.reach * 2).clamp(1, most_ahead(store.page_size()));
             if self.reach >= FIRST {
                 // If there is an error, the read of the leaf returns it.
                 let hinted = tree.will_read_from(store, key, self.hinted..self.reach).unwrap_or(self.hinted);
@@ -56,20 +62,25 @@ impl ReadAhead {
 
 impl Tree {
     /// Hints that these leaves will be read, which are counted from the one that covers `key`. Returns the number of
-    /// leaves up to the last one that was hinted, or up to the last leaf of the tree.
+    /// leaves up to the last one that was hinted, or up to the last leaf of the tree. No latch is held while a hint is
+    /// given: the store may have to read where the leaves are.
     fn will_read_from<S: PageRead>(&self, store: &S, key: &[u8], leaves: Range<usize>) -> Result<usize> {
-        let (mut known, mut from, mut upper) = (0, key.to_vec(), Vec::new());
+        let (mut known, mut from, mut upper, mut children) = (0, key.to_vec(), Vec::new(), Vec::new());
         loop {
             let mut goes_on = false;
             let before = known;
+            children.clear();
             self.descend_with(store, Target::Covering(&from), |event| {
                 match event {
                     // The descent may begin anew.
-                    Descent::Begins => (known, goes_on) = (before, false),
+                    Descent::Begins => {
+                        (known, goes_on) = (before, false);
+                        children.clear();
+                    }
                     Descent::Passes(page, slot) if page.level() == 1 => {
                         let end = page.count().min(slot + (leaves.end - before));
                         let first = slot + leaves.start.saturating_sub(before);
-                        store.will_read((first..end).map(|slot| page.child(slot)));
+                        children.extend((first..end).map(|slot| page.child(slot)));
                         known = before + end.saturating_sub(slot);
                         goes_on = known < leaves.end && page.upper_fence_into(&mut upper);
                     }
@@ -77,6 +88,7 @@ impl Tree {
                 }
                 Ok(())
             })?;
+            store.will_read(children.iter().copied());
             if !goes_on || upper <= from {
                 return Ok(known);
             }

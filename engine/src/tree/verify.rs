@@ -3,6 +3,7 @@
 
 use super::key_heap::shared_with_lower;
 use super::long_key::is_long;
+use super::read_ahead::most_ahead;
 use super::search::{MAX_LEVEL, child_of};
 use super::split::fences;
 use super::{DetachedSubtree, KeyRange, PageRead, Tree};
@@ -119,6 +120,8 @@ struct Walk<'v, S> {
     seen: HashSet<PageId>,
     stats: TreeStats,
     waiting: Vec<Expected>,
+    /// How many of the last waiting pages were hinted.
+    hinted: usize,
     /// The pages of the key heap that leaves refer to, and the number of references.
     heap: BTreeMap<PageId, u64>,
     /// The leaf before and its right link; `None` if it could not be read.
@@ -163,8 +166,9 @@ impl Tree {
         let stats = TreeStats { levels: vec![LevelStats::default(); usize::from(level) + 1], ..TreeStats::default() };
         let waiting = vec![Expected { id: self.root, level, range, lower, upper }];
         let seen = HashSet::new();
-        let mut walk = Walk { tree: self, store, visit, seen, stats, waiting, heap: BTreeMap::new(), previous: None };
-        while let Some(expected) = walk.waiting.pop() {
+        let mut walk =
+            Walk { tree: self, store, visit, seen, stats, waiting, hinted: 0, heap: BTreeMap::new(), previous: None };
+        while let Some(expected) = walk.next() {
             if let Err(error) = walk.page(&expected) {
                 if matches!(error, Error::NotBuilt { .. }) {
                     return Err(error);
@@ -333,6 +337,16 @@ impl<S: PageRead> Walk<'_, S> {
         Ok(())
     }
 
+    /// The next page to visit.
+    fn next(&mut self) -> Option<Expected> {
+        if self.hinted == 0 {
+            self.hinted = most_ahead(self.store.page_size()).min(self.waiting.len());
+            self.store.will_read(self.waiting.iter().rev().take(self.hinted).map(|expected| expected.id));
+        }
+        self.hinted = self.hinted.saturating_sub(1);
+        self.waiting.pop()
+    }
+
     fn leaf(&mut self, page: Page<'_>, expected: &Expected) {
         if let Some((left, right)) = self.previous.filter(|(_, right)| *right != page.id()) {
             let what = format!("its right link leads to page {right}, not to page {}", page.id());
@@ -354,7 +368,7 @@ impl<S: PageRead> Walk<'_, S> {
 
     fn children(&mut self, page: Page<'_>, expected: &Expected) -> Result<()> {
         let (own_lower, own_upper) = fences(page);
-        self.store.will_read((0..page.count()).map(|slot| page.child(slot)));
+        self.hinted = 0;
         // The first child is taken from the stack first, so that leaves are visited in order.
         for slot in (0..page.count()).rev() {
             let image = |slot: usize| {

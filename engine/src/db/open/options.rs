@@ -235,11 +235,12 @@ impl Builder {
         self
     }
 
-    /// Whether pages are read and written with direct I/O, so that [`Builder::cache`] is the only cache of pages. Default
-    /// `false`: the system keeps pages of the file in its file cache, too, as far as it has memory to spare. That makes
-    /// reads of pages that are not in the cache faster as long as the file cache has them. Use direct I/O, with a cache
-    /// of most of the memory, if the program has the machine for itself: then no page is in memory twice. The log always
-    /// goes through the file cache. A database in memory ignores this option.
+    /// Whether pages are read and written with direct I/O, so that [`Builder::cache`] is the only cache of pages.
+    /// Default `false`: the system keeps pages of the file in its file cache, too, as far as it has memory to spare.
+    /// A page that is only in the file cache is read much faster than from the device. Use direct I/O, with a cache of
+    /// most of the memory, if the program has the machine for itself: then no page is in memory twice. Buffers take up
+    /// to 10 MiB beside the cache. The log always goes through the file cache. A database in memory ignores this
+    /// option. Only Linux has it.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -255,7 +256,7 @@ impl Builder {
     /// # Ok::<(), duramen::Error>(())
     /// ```
     ///
-    /// Opening fails with [`Error::Option`] if the file system does not support it.
+    /// Opening fails with [`Error::Option`] if the system does not support it for this file.
     #[must_use]
     pub fn direct_io(mut self, direct: bool) -> Builder {
         self.direct_io = direct;
