@@ -130,6 +130,7 @@ fn records(page: u32) -> Vec<(&'static str, u8, Vec<u8>)> {
     vec![
         ("a new page", 1, operation(page, &format(run))),
         ("a change", 1, operation(page, &PageOp::Remove { from: 0, to: 1 })),
+        ("an addition", 1, operation(page, &PageOp::AddToRecord { slot: 0, offset: 8, delta: 1 })),
         ("a new map", 1, operation(map, &format(map_page(PAGE_SIZE, PageId(map))))),
         ("taken pages", 1, operation(map, &PageOp::SetBits { from: page - map, count: 1 })),
         ("freed pages", 1, operation(map, &PageOp::ClearBits { from: page - map, count: 1 })),
@@ -144,6 +145,11 @@ fn records(page: u32) -> Vec<(&'static str, u8, Vec<u8>)> {
             "a tree that is put into",
             2,
             [&[3, 1][..], &9u32.to_le_bytes(), &id, &layout, &[6, 0, 0, 1, 7, 1, 7]].concat(),
+        ),
+        (
+            "a tree to whose record is added",
+            2,
+            [&[3, 1][..], &9u32.to_le_bytes(), &id, &layout, &[8, 0, 1, 7, 8, 2]].concat(),
         ),
     ]
 }

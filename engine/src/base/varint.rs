@@ -1,8 +1,9 @@
 //! LEB128 varints, the only format of variable-length numbers in the engine: 7 bits a byte, the low bits first, and the
 //! top bit set in all bytes but the last. Only the shortest encoding of a number is written.
 //!
-//! Numbers in records of the log and of the catalog are appended with [`push`] and read with [`take`]. Lengths inside a
-//! page are bounded, and are read with [`get`] and written with [`put`] at an offset.
+//! Numbers in records of the log and of the catalog are appended with [`push`] and read with [`take`], signed numbers
+//! with [`push_signed`] and [`take_signed`]. Lengths inside a page are bounded, and are read with [`get`] and written
+//! with [`put`] at an offset.
 
 use super::bytes;
 
@@ -39,6 +40,17 @@ pub fn take(input: &mut &[u8]) -> Option<u64> {
     let (value, len) = decode(input, LONGEST)?;
     *input = input.get(len..)?;
     Some(value)
+}
+
+/// Appends a signed number: the zigzag code, which has few bytes for small numbers of either sign.
+pub fn push_signed(out: &mut Vec<u8>, value: i64) {
+    push(out, (value << 1 ^ value >> 63).cast_unsigned());
+}
+
+/// Takes a signed number from the front of `input`; `None` if the number is cut off or longer than 10 bytes.
+pub fn take_signed(input: &mut &[u8]) -> Option<i64> {
+    let code = take(input)?;
+    Some((code >> 1).cast_signed() ^ -(code & 1).cast_signed())
 }
 
 /// The length inside a page at the front of `bytes`, and the size of its encoding. If the encoding is cut off or too
@@ -104,11 +116,32 @@ mod tests {
         }
 
         #[test]
+        fn signed_numbers_come_back(value: i64, tail: Vec<u8>) {
+            let mut out = Vec::new();
+            push_signed(&mut out, value);
+            out.extend_from_slice(&tail);
+            let mut input = out.as_slice();
+            prop_assert_eq!(take_signed(&mut input), Some(value));
+            prop_assert_eq!(input, tail.as_slice());
+        }
+
+        #[test]
         fn any_bytes_are_safe_to_read(bytes: Vec<u8>) {
             let mut input = bytes.as_slice();
             let _ = take(&mut input);
+            let _ = take_signed(&mut bytes.as_slice());
             let (value, size) = get(&bytes);
             prop_assert!(value < 1 << 21 && size <= LONGEST_IN_PAGE);
+        }
+    }
+
+    #[test]
+    fn signed_numbers_have_the_bytes_of_the_format() {
+        for (value, code) in [(0, 0), (-1, 1), (1, 2), (-2, 3), (i64::MAX, u64::MAX - 1), (i64::MIN, u64::MAX)] {
+            let (mut signed, mut unsigned) = (Vec::new(), Vec::new());
+            push_signed(&mut signed, value);
+            push(&mut unsigned, code);
+            assert_eq!(signed, unsigned, "{value}");
         }
     }
 

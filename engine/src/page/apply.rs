@@ -19,8 +19,8 @@ use crate::base::{Error, Lsn, PageId, Result, bytes, limits};
 ///
 /// # Errors
 /// `Error::Corrupt` if the operation does not apply to this page: a slot beyond its entries, a key outside its prefix
-/// or too long, a record that its list cannot hold, a kind of page without such an operation, a number of bytes that is
-/// not a page size. The page is unchanged.
+/// or too long, a record that its list cannot hold, a record without the number to which something is added, a kind of
+/// page without such an operation, a number of bytes that is not a page size. The page is unchanged.
 pub fn apply(page: &mut [u8], op: &PageOp<'_>, lsn: Lsn) -> Result<bool> {
     check_len(page).map_err(|what| Error::corrupt(Page::new(page).id(), what))?;
     let done = match op {
@@ -38,6 +38,7 @@ pub fn apply(page: &mut [u8], op: &PageOp<'_>, lsn: Lsn) -> Result<bool> {
         PageOp::SetBits { from, count } => bits(page, *from, *count, true),
         PageOp::ClearBits { from, count } => bits(page, *from, *count, false),
         PageOp::InsertRun { entries } => whole_run(page, entries, lsn),
+        PageOp::AddToRecord { slot, offset, delta } => add(page, usize::from(*slot), usize::from(*offset), *delta),
     }?;
     if done {
         header::set_lsn(page, lsn);
@@ -202,6 +203,21 @@ fn replace(page: &mut [u8], slot: usize, record: Record<'_>) -> Result<bool> {
     };
     records::replace(record_list(page, record_bytes.max(tree.records.bytes)), tree.records, slot, record);
     header::set_lists(page, tree.count, key_bytes, record_bytes);
+    Ok(true)
+}
+
+fn add(page: &mut [u8], slot: usize, offset: usize, delta: i64) -> Result<bool> {
+    let view = Page::new(page);
+    let id = view.id();
+    let tree = TreePage::of(view)?;
+    if slot >= tree.count {
+        return Err(Error::corrupt(id, format!("an addition to slot {slot} of {}", tree.count)));
+    }
+    let record = records::inline_mut(record_list(page, tree.records.bytes), tree.records, slot);
+    let Some(number) = record.get_mut(offset..).and_then(<[u8]>::first_chunk_mut) else {
+        return Err(Error::corrupt(id, format!("the record of slot {slot} has no number at byte {offset}")));
+    };
+    *number = u64::from_le_bytes(*number).saturating_add_signed(delta).to_le_bytes();
     Ok(true)
 }
 

@@ -1,8 +1,8 @@
 //! All operations that can change a page, and their encoding in the log. `apply` performs them. The reasons for an
 //! operation must not be in this file.
 //!
-//! An operation is `tag u8`, then its fields in order: numbers as varints, byte strings as `varint length | bytes`,
-//! records as `varint (length << 1 | large) | bytes`. The upper fence of a Keep is `varint 0` for none, else
+//! An operation is `tag u8`, then its fields in order: numbers as varints (signed ones in zigzag code), byte strings as
+//! `varint length | bytes`, records as `varint (length << 1 | large) | bytes`. The upper fence of a Keep is `varint 0` for none, else
 //! `varint length + 1` and the bytes. A run is its number of entries, then each entry: its slot minus the slot of the
 //! entry before, its key, its record.
 
@@ -90,6 +90,15 @@ pub enum PageOp<'a> {
         /// The entries.
         entries: Cow<'a, [NewEntry<'a>]>,
     },
+    /// Adds to a u64 in an inline record, whose length stays the same: tag 10. The sum saturates.
+    AddToRecord {
+        /// The slot of the entry.
+        slot: u16,
+        /// The byte offset of the number in the record.
+        offset: u16,
+        /// What is added.
+        delta: i64,
+    },
 }
 
 impl<'a> PageOp<'a> {
@@ -123,6 +132,10 @@ impl<'a> PageOp<'a> {
             PageOp::SetBits { from, count } => push_numbers(out, 7, [*from, *count]),
             PageOp::ClearBits { from, count } => push_numbers(out, 8, [*from, *count]),
             PageOp::InsertRun { entries } => push_run(out, entries),
+            PageOp::AddToRecord { slot, offset, delta } => {
+                push_numbers(out, 10, [u32::from(*slot), u32::from(*offset)]);
+                varint::push_signed(out, *delta);
+            }
         }
     }
 
@@ -154,6 +167,11 @@ impl<'a> PageOp<'a> {
             7 => PageOp::SetBits { from: take_number(input)?, count: take_number(input)? },
             8 => PageOp::ClearBits { from: take_number(input)?, count: take_number(input)? },
             9 => PageOp::InsertRun { entries: Cow::Owned(take_run(input)?) },
+            10 => PageOp::AddToRecord {
+                slot: take_number(input)?,
+                offset: take_number(input)?,
+                delta: varint::take_signed(input)?,
+            },
             _ => return None,
         })
     }

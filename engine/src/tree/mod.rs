@@ -8,6 +8,7 @@
 //! exclusive latches of all pages that a change touches, parent first, then left to right, until the change is
 //! complete. So a reader sees all of a change or nothing of it.
 
+mod add;
 mod bulk;
 mod edit;
 mod free;

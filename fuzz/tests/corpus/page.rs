@@ -190,6 +190,7 @@ fn operations<'a>(page: Page<'a>, packed: &'a [u8], keys: &'a [Vec<u8>; 4]) -> V
         return vec![
             PageOp::Remove { from: 2, to: 3 },
             PageOp::Insert { slot: 2, key: &[0, 2], record },
+            PageOp::AddToRecord { slot: 0, offset: 0, delta: 1 },
             PageOp::Remove { from: 0, to: 9 },
             PageOp::Insert { slot: 0, key: &[0, 0], record },
             format(),
@@ -199,6 +200,9 @@ fn operations<'a>(page: Page<'a>, packed: &'a [u8], keys: &'a [Vec<u8>; 4]) -> V
     vec![
         PageOp::Insert { slot: 2, key: &keys[0], record },
         PageOp::Replace { slot: 4, record: page.record(2) },
+        PageOp::Replace { slot: 5, record: Record::inline(&[0xFF; 9]) },
+        PageOp::AddToRecord { slot: 5, offset: 1, delta: -3 },
+        PageOp::AddToRecord { slot: 5, offset: 1, delta: i64::MAX },
         PageOp::Remove { from: 6, to: 7 },
         PageOp::Remove { from: 0, to: 2 },
         PageOp::Keep { from: 1, to: 5, lower: &keys[1], upper: Some(&keys[2]), right: PageId(9) },

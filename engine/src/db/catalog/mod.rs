@@ -75,6 +75,9 @@ pub(crate) fn all_tables() -> (Vec<u8>, Vec<u8>) {
 }
 
 impl TableEntry {
+    /// Where a record has its number of entries.
+    pub(crate) const ENTRIES_AT: u16 = 8;
+
     /// The record's bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(48);
@@ -184,6 +187,8 @@ mod tests {
     #[test]
     fn a_record_is_decoded_as_it_was_encoded() {
         assert_eq!(TableEntry::decode(&entry().encode()).unwrap(), entry());
+        let at = usize::from(TableEntry::ENTRIES_AT);
+        assert_eq!(entry().encode()[at..at + 8], entry().entries.to_le_bytes());
         let counting = TableEntry { next_key: Some(1 << 60), ..entry() };
         assert_eq!(TableEntry::decode(&counting.encode()).unwrap(), counting);
     }

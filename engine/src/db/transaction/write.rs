@@ -399,12 +399,16 @@ impl WriteTransaction {
             }
         }
         let mut deltas = Vec::with_capacity(states.len());
+        // The tables of whose records only the number of entries changes.
+        let mut counted = Vec::new();
         for (name, state) in &states {
             let delta = self.entry_delta(state)?;
-            if state.created || state.entry_changed || delta.entries != 0 {
+            if state.created || state.entry_changed {
                 let mut entry = state.entry.clone();
                 entry.entries = entry.entries.saturating_add_signed(delta.entries);
                 catalog_writes.put(&catalog::table_key(name), Some(Record::inline(&entry.encode())));
+            } else if delta.entries != 0 {
+                counted.push((catalog::table_key(name), delta.entries));
             }
             deltas.push(delta);
         }
@@ -436,7 +440,10 @@ impl WriteTransaction {
         for ((_, state), delta) in states.iter().zip(&deltas) {
             push_steps(&mut steps, &state.entry.tree, &state.writes, delta);
         }
-        push_steps(&mut steps, &catalog, &catalog_writes, &EntryDelta::added(0));
+        let offset = TableEntry::ENTRIES_AT;
+        let counts =
+            counted.iter().map(|(key, delta)| Step::AddToRecord { tree: &catalog, key, offset, delta: *delta });
+        steps.set_catalog(&catalog, &catalog_writes, counts);
         engine.prune_before_commit(self.shared.version_memory)?;
         engine.commit(&steps, &catalog, states.iter().map(|(_, state)| state.loaded).sum()).map(Some)
     }

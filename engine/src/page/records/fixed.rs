@@ -5,6 +5,7 @@
 use super::RecordState;
 use crate::base::bytes;
 use crate::page::check::cannot_hold;
+use std::ops::Range;
 
 /// Bytes of the size field.
 const FIELD: usize = 2;
@@ -12,6 +13,13 @@ const FIELD: usize = 2;
 #[inline(always)]
 fn stride(list: &[u8]) -> usize {
     list.last_chunk().map_or(0, |field| usize::from(u16::from_le_bytes(*field)))
+}
+
+/// Returns where the record of `slot` is; `None` if there is no such slot.
+pub(super) fn range(list: &[u8], slot: usize) -> Option<Range<usize>> {
+    let stride = stride(list);
+    let from = list.len().checked_sub(FIELD + (slot + 1) * stride)?;
+    Some(from..from + stride)
 }
 
 /// Returns the record of `slot` in a list of records of `stride` bytes; an empty slice if there is no such slot.

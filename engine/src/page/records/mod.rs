@@ -179,6 +179,18 @@ pub(super) fn replace(list: &mut [u8], state: RecordState, slot: usize, record: 
     }
 }
 
+/// Returns the bytes of the record of `slot`, to be changed in place. Returns no bytes if there is no such record or if
+/// it is a large one. `list` is the bytes of the list alone.
+pub(super) fn inline_mut(list: &mut [u8], state: RecordState, slot: usize) -> &mut [u8] {
+    let range = match state.kind {
+        _ if slot >= state.count => None,
+        RecordListKind::None => None,
+        RecordListKind::Fixed => fixed::range(list, slot),
+        RecordListKind::Variable => variable::inline_range(list, state, slot),
+    };
+    range.and_then(|range| list.get_mut(range)).unwrap_or_default()
+}
+
 /// How a removal changes a list. It is planned before anything changes.
 pub(super) enum Removal {
     /// The page has no records.

@@ -7,6 +7,7 @@
 use super::{Record, RecordState, Removal, check_tiling, slots_bytes};
 use crate::base::{bytes, limits::LARGE_RECORD, varint};
 use crate::page::check::{cannot_hold, check_unused};
+use std::ops::Range;
 
 #[inline(always)]
 fn heap_entry_bytes(len: usize) -> usize {
@@ -51,6 +52,16 @@ fn place(list: &[u8], state: RecordState, slot: usize) -> Result<(usize, usize),
         return Ok((distance, size));
     }
     Err(format!("the record of slot {slot} is not within the heap"))
+}
+
+/// Returns where the bytes of the record of `slot` are; `None` if it is a large one or not wholly inside the heap.
+pub(super) fn inline_range(list: &[u8], state: RecordState, slot: usize) -> Option<Range<usize>> {
+    let (distance, _) = place(list, state, slot).ok()?;
+    let top = list.len().saturating_sub(slots_bytes(state.count, state.granule));
+    let from = top.saturating_sub(distance);
+    let (length, size) = varint::get(bytes::slice(list, from, top));
+    let end = from + size + (length >> 1);
+    (length & 1 == 0 && end <= top).then_some(from + size..end)
 }
 
 pub(super) fn bytes_with(state: RecordState, len: usize) -> usize {

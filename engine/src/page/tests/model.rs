@@ -10,6 +10,8 @@ enum Step {
     Run(Owned, usize, u64, bool),
     /// Entries that are inserted as one run.
     Many(Vec<Owned>),
+    /// An addition to a number in a record: the entry, the byte offset, what is added.
+    Add(prop::sample::Index, u16, i64),
 }
 
 fn steps(shape: Shape) -> impl Strategy<Value = Vec<Step>> {
@@ -20,6 +22,7 @@ fn steps(shape: Shape) -> impl Strategy<Value = Vec<Step>> {
         1 => (entry(shape), 1usize..400, prop_oneof![Just(1u64), 1u64..40, Just(70_000)], any::<bool>())
             .prop_map(|(entry, count, apart, together)| Step::Run(entry, count, apart, together)),
         1 => proptest::collection::vec(entry(shape), 1..60).prop_map(Step::Many),
+        1 => (any::<prop::sample::Index>(), 0u16..12, any::<i64>()).prop_map(|(at, offset, d)| Step::Add(at, offset, d)),
     ];
     proptest::collection::vec(step, 0..120)
 }
@@ -86,6 +89,21 @@ fn put_run(page: &mut [u8], model: &mut Vec<Owned>, entries: Vec<Owned>) {
     model.sort();
 }
 
+/// Adds to a number in a record of page and model. The page refuses it if the record has no such number.
+fn add(page: &mut [u8], model: &mut [Owned], slot: usize, offset: u16, delta: i64) {
+    let before = page.to_vec();
+    let done = apply(page, &PageOp::AddToRecord { slot: slot as u16, offset, delta }, Lsn(2));
+    let record = model.get_mut(slot).filter(|(_, _, large)| !large);
+    let number = record.and_then(|(_, bytes, _)| bytes.get_mut(usize::from(offset)..)?.first_chunk_mut());
+    match number {
+        Some(number) => {
+            assert!(done.unwrap());
+            *number = u64::from_le_bytes(*number).saturating_add_signed(delta).to_le_bytes();
+        }
+        None => assert!(done.is_err() && page == before, "a refused operation changed the page"),
+    }
+}
+
 /// Returns true if the layout of the list depends on the order of the insertions, not only on the entries.
 fn has_history(keys: KeyListKind) -> bool {
     matches!(keys, KeyListKind::WiredTiger(_) | KeyListKind::Db2) || keys.key_len().is_some()
@@ -130,6 +148,10 @@ fn run((shape, lower, upper, steps): Setup) -> (Vec<u8>, Vec<Owned>) {
                 } else {
                     assert!(may_grow_by_a_removal(shape.keys) && page == before);
                 }
+            }
+            Step::Add(at, offset, delta) => {
+                let slot = if model.is_empty() { 0 } else { at.index(model.len()) };
+                add(&mut page, &mut model, slot, offset, delta);
             }
             Step::Many(entries) => put_run(&mut page, &mut model, sorted(entries, &lower, upper.as_deref())),
             Step::Run((key, record, large), count, apart, together) if shape.keys.key_len().is_some() => {

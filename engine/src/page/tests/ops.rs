@@ -31,6 +31,10 @@ impl OwnedOp {
                 let entry = |slot| NewEntry { slot, key: &self.first, record };
                 PageOp::InsertRun { entries: vec![entry(from.min(to)); usize::from(from % 3)].into() }
             }
+            8 => {
+                let delta = i64::from(self.wide[0].cast_signed()) << (self.wide[1] % 33);
+                PageOp::AddToRecord { slot: from, offset: to, delta }
+            }
             _ => PageOp::ClearBits { from: self.wide[0], count: self.wide[1] },
         }
     }
@@ -40,7 +44,8 @@ pub(super) fn any_op() -> impl Strategy<Value = OwnedOp> {
     let number = || prop_oneof![4 => 0u16..6, 1 => any::<u16>()];
     let wide = || prop_oneof![4 => 0u32..600, 1 => any::<u32>()];
     let bytes = || prop_oneof![3 => free_key(40), 1 => proptest::collection::vec(any::<u8>(), 0..300)];
-    let parts = (0u8..9, [number(), number()], [wide(), wide()], bytes(), proptest::option::of(bytes()), any::<bool>());
+    let parts =
+        (0u8..10, [number(), number()], [wide(), wide()], bytes(), proptest::option::of(bytes()), any::<bool>());
     parts.prop_map(|(kind, numbers, wide, first, second, large)| OwnedOp { kind, numbers, wide, first, second, large })
 }
 
@@ -97,6 +102,63 @@ fn operations_that_are_none_of_the_page_are_refused() {
     refused(&mut page, keep(b"abd", None), "outside the new fences");
     refused(&mut page, keep(b"ab", Some(b"abc")), "outside the new fences");
     refused(&mut page, keep(&long, None), "slots 0 to 1");
+}
+
+/// A leaf with these records under the keys "a0", "a1" and so on.
+fn leaf_of(records: RecordListKind, all: &[Record<'_>]) -> Vec<u8> {
+    let mut page = empty(Shape { records, ..SHAPE }, b"", None);
+    for (slot, record) in (0u16..).zip(all) {
+        let key = format!("a{slot}");
+        assert!(apply(&mut page, &PageOp::Insert { slot, key: key.as_bytes(), record: *record }, Lsn(2)).unwrap());
+    }
+    page
+}
+
+#[test]
+fn an_addition_has_the_bytes_of_the_format() {
+    for (delta, bytes) in [
+        (1, &[10, 2, 8, 2][..]),
+        (-3, &[10, 2, 8, 5]),
+        (i64::MIN, &[10, 2, 8, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1]),
+    ] {
+        let mut out = Vec::new();
+        PageOp::AddToRecord { slot: 2, offset: 8, delta }.encode(&mut out);
+        assert_eq!(out, bytes, "{delta}");
+    }
+}
+
+#[test]
+fn an_addition_changes_one_number_of_one_record() {
+    let number = |number: u64| [&[7; 4][..], &number.to_le_bytes(), &[9; 3]].concat();
+    let sums =
+        [(0, 5, 5), (1000, -1, 999), (u64::MAX - 1, 5, u64::MAX), (3, -4, 0), (u64::MAX, i64::MIN, u64::MAX >> 1)];
+    for records in [RecordListKind::Fixed, RecordListKind::Variable] {
+        for (old, delta, new) in sums {
+            let all = [number(1), number(old), number(2)];
+            let mut page = leaf_of(records, &all.each_ref().map(|record| Record::inline(record)));
+            assert!(apply(&mut page, &PageOp::AddToRecord { slot: 1, offset: 4, delta }, Lsn(9)).unwrap());
+            let view = Page::check(&page, PageId(7)).unwrap();
+            let found: Vec<&[u8]> = (0..3).map(|slot| view.record(slot).bytes).collect();
+            assert_eq!(found, [number(1), number(new), number(2)], "{old} + {delta}");
+            assert_eq!(view.lsn(), Lsn(9));
+        }
+    }
+}
+
+#[test]
+fn an_addition_to_what_is_no_number_of_the_page_is_refused() {
+    let add = |slot, offset| PageOp::AddToRecord { slot, offset, delta: 1 };
+    let large = Record { bytes: &[1; limits::LARGE_RECORD], large: true };
+    let mut page = leaf_of(RecordListKind::Variable, &[Record::inline(&[3; 9]), large, Record::default()]);
+    assert!(apply(&mut page, &add(0, 1), Lsn(3)).unwrap());
+    refused(&mut page, add(0, 2), "no number at byte 2");
+    refused(&mut page, add(0, u16::MAX), "no number at byte 65535");
+    refused(&mut page, add(1, 0), "no number at byte 0");
+    refused(&mut page, add(2, 0), "no number at byte 0");
+    refused(&mut page, add(3, 0), "slot 3 of 3");
+    refused(&mut leaf_of(RecordListKind::Fixed, &[Record::inline(&[3; 7])]), add(0, 0), "no number at byte 0");
+    refused(&mut leaf_of(RecordListKind::None, &[Record::default()]), add(0, 0), "no number at byte 0");
+    refused(&mut format(SHAPE, map_page(512, PageId(7))), add(0, 0), "no tree page");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::keys::{any_key, fixed_key, integer_key};
 use super::*;
-use crate::base::limits;
+use crate::base::{Error, limits};
 use crate::page::{Instantiation, NewEntry};
 use crate::tree::{KeyRange, LeafCopy, LeafHint, PageRead, Put, Removal, Target};
 use proptest::prelude::*;
@@ -14,6 +14,8 @@ enum Step {
     Remove(Vec<u8>),
     /// Removes the nth existing key.
     RemoveNth(usize),
+    /// Adds to the number at a byte offset of the record of the nth existing key.
+    AddToNth(usize, u16, i64),
     Get(Vec<u8>),
     RemoveRange(Bound<Vec<u8>>, Bound<Vec<u8>>),
     Walk(Vec<u8>, Vec<bool>),
@@ -37,6 +39,7 @@ fn steps(key: BoxedStrategy<Vec<u8>>) -> impl Strategy<Value = Vec<Step>> {
         10 => (key.clone(), 0u16..60).prop_map(|(key, len)| Step::Put(key, len)),
         2 => key.clone().prop_map(Step::Remove),
         6 => any::<usize>().prop_map(Step::RemoveNth),
+        3 => (any::<usize>(), 0u16..9, any::<i64>()).prop_map(|(n, offset, delta)| Step::AddToNth(n, offset, delta)),
         2 => key.clone().prop_map(Step::Get),
         1 => (bound(key.clone()), bound(key.clone())).prop_map(|(from, to)| Step::RemoveRange(from, to)),
         1 => (key.clone(), prop::collection::vec(any::<bool>(), 0..30)).prop_map(|(k, moves)| Step::Walk(k, moves)),
@@ -179,6 +182,31 @@ impl Run {
         assert_eq!(seen, old.into_iter().collect::<Vec<_>>());
     }
 
+    fn add_to_nth(&mut self, n: usize, offset: u16, delta: i64) {
+        let len = self.model.len();
+        let Some((key, value)) = self.model.iter_mut().nth(n % len.max(1)) else {
+            assert!(
+                self.tree.add_to_record(&self.store, b"none", offset, delta, |_| panic!("nothing is there")).is_err()
+            );
+            return;
+        };
+        let mut seen = Vec::new();
+        let before = |old: Record<'_>| {
+            seen.push(old.bytes.to_vec());
+            Ok(())
+        };
+        let operations = self.store.operations();
+        let done = self.tree.add_to_record(&self.store, key, offset, delta, before);
+        assert_eq!(seen, std::slice::from_ref(value));
+        match value.get_mut(usize::from(offset)..).and_then(|rest| rest.first_chunk_mut()) {
+            Some(number) => {
+                *number = u64::from_le_bytes(*number).saturating_add_signed(delta).to_le_bytes();
+                assert!(done.is_ok() && self.store.operations() == operations + 1);
+            }
+            None => assert!(matches!(done, Err(Error::Corrupt { .. })) && self.store.operations() == operations),
+        }
+    }
+
     fn get(&self, key: &[u8]) {
         let found = self.tree.get(&self.store, key, |_, record| record.map(|r| r.bytes.to_vec())).unwrap();
         assert_eq!(found.as_ref(), self.model.get(key));
@@ -270,6 +298,7 @@ impl Run {
                 let key = self.model.keys().nth(n % self.model.len().max(1)).cloned();
                 key.into_iter().for_each(|key| self.remove(&key));
             }
+            Step::AddToNth(n, offset, delta) => self.add_to_nth(n, offset, delta),
             Step::Get(key) => self.get(&key),
             Step::RemoveRange(from, to) => {
                 self.remove_range(from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice));

@@ -127,6 +127,7 @@ impl Engine {
             let applier = Applier::new(self, start, BatchBuffer::new());
             self.apply_steps(&applier, steps.listed.iter().copied(), catalog)?;
             steps.unlisted.iter().try_for_each(|steps| self.apply_unlisted(&applier, steps, catalog))?;
+            self.apply_steps(&applier, steps.catalog.iter().copied(), catalog)?;
             self.append_batch(applier.finish(), start)
         });
         *clock = end.inspect_err(|cause| self.poison(cause))?;
@@ -253,6 +254,10 @@ impl Engine {
             Step::Put { tree, key, record, .. } => {
                 let before = |old: Option<Record<'_>>| self.note_before(applier, tree.table, key, old);
                 tree.put_with_hint(applier, hint, key, record, before).map(drop)
+            }
+            Step::AddToRecord { tree, key, offset, delta } => {
+                let before = |old: Record<'_>| self.note_before(applier, tree.table, key, Some(old));
+                tree.add_to_record(applier, key, offset, delta, before)
             }
             Step::Remove { tree, key, .. } => {
                 let before = |old: Record<'_>| self.note_before(applier, tree.table, key, Some(old));

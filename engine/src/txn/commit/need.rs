@@ -16,6 +16,8 @@ use std::iter::Peekable;
 
 /// Log bytes of a record besides its key and its value.
 const RECORD_LOG: usize = 16;
+/// Log bytes of an addition to a record, and the most bytes of its numbers in a logical record.
+const ADD_LOG: usize = 24;
 /// Log bytes of a change of an allocation map.
 const MAP_LOG: usize = 64;
 
@@ -134,7 +136,9 @@ impl<'e> Survey<'e> {
             }
             Step::Drop { tree, .. } => self.note_detached(tree.root, 1)?,
             Step::Clear { tree, lower, upper } => self.clear(tree, lower, upper)?,
-            Step::Put { tree, key, .. } | Step::Remove { tree, key, .. } => self.leaf(step, tree, key, rest)?,
+            Step::Put { tree, key, .. } | Step::AddToRecord { tree, key, .. } | Step::Remove { tree, key, .. } => {
+                self.leaf(step, tree, key, rest)?;
+            }
         }
         Ok(())
     }
@@ -390,6 +394,12 @@ impl Entries {
     /// Adds a step. `replaced` is the number of bytes of its entry that take no more space in the leaf.
     fn add(&mut self, step: &Step<'_>, replaced: usize, page_size: usize) {
         let Some((tree, key)) = step.target() else { return };
+        if matches!(step, Step::AddToRecord { .. }) {
+            // The record keeps its length, so the leaf is neither split nor merged.
+            self.logical += key.len() + ADD_LOG;
+            self.log += ADD_LOG;
+            return;
+        }
         let inline = max_inline_key(page_size) + 1;
         let kept = key.len().min(inline);
         let (record, value) = match step {

@@ -2,6 +2,7 @@
 //! file.
 
 use super::point_writes::PointWrite;
+use super::write_set::WriteSet;
 use crate::base::PageId;
 use crate::page::Record;
 use crate::store::PlaceBytes;
@@ -21,6 +22,8 @@ pub(crate) enum Step<'a> {
     Clear { tree: &'a Tree, lower: &'a [u8], upper: Option<&'a [u8]> },
     /// A key gets a record. `hint` is its place from [`super::entry_delta::EntryDelta`], or [`LeafHint::NONE`].
     Put { tree: &'a Tree, key: &'a [u8], record: Record<'a>, hint: LeafHint },
+    /// A number in the record of a key changes. The record exists; see [`Tree::add_to_record`].
+    AddToRecord { tree: &'a Tree, key: &'a [u8], offset: u16, delta: i64 },
     /// A key is removed.
     Remove { tree: &'a Tree, key: &'a [u8], hint: LeafHint },
 }
@@ -37,7 +40,9 @@ impl<'a> Step<'a> {
     /// The tree and the key, if the step changes one key.
     pub(crate) fn target(&self) -> Option<(&'a Tree, &'a [u8])> {
         match *self {
-            Step::Put { tree, key, .. } | Step::Remove { tree, key, .. } => Some((tree, key)),
+            Step::Put { tree, key, .. } | Step::AddToRecord { tree, key, .. } | Step::Remove { tree, key, .. } => {
+                Some((tree, key))
+            }
             _ => None,
         }
     }
@@ -57,6 +62,8 @@ impl<'a> Step<'a> {
 pub(crate) struct Steps<'a> {
     pub(crate) listed: Vec<Step<'a>>,
     pub(crate) unlisted: Vec<UnlistedSteps<'a>>,
+    /// The steps that change entries of the catalog, in the order of their keys. They come last.
+    pub(crate) catalog: Vec<Step<'a>>,
 }
 
 /// The steps of writes to one table, all with one hint.
@@ -73,9 +80,22 @@ impl<'a> Steps<'a> {
         self.listed.extend(steps);
     }
 
+    /// Sets the steps that change entries of the catalog: `writes`, and `others`, which have other keys.
+    pub(crate) fn set_catalog(
+        &mut self,
+        catalog: &'a Tree,
+        writes: &'a WriteSet,
+        others: impl Iterator<Item = Step<'a>>,
+    ) {
+        let writes = writes.points().map(|write| Step::of_write(catalog, write, LeafHint::NONE));
+        self.catalog = writes.chain(others).collect();
+        self.catalog.sort_by_key(|step| step.target().map(|(_, key)| key));
+    }
+
     /// All steps.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Step<'a>> + Clone + use<'a, '_> {
-        self.listed.iter().copied().chain(self.unlisted.iter().cloned().flatten())
+        let unlisted = self.unlisted.iter().cloned().flatten();
+        self.listed.iter().copied().chain(unlisted).chain(self.catalog.iter().copied())
     }
 }
 

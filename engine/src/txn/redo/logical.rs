@@ -12,6 +12,7 @@
 //! | 5 | clear: tree, varint length, lower key, has upper u8, varint length, upper key (exclusive) |
 //! | 6 | put: tree, large u8, varint key length, key, varint record length, record |
 //! | 7 | remove: tree, varint key length, key |
+//! | 8 | add to a record: tree, varint key length, key, varint offset, zigzag varint delta |
 
 use super::layout::{LAYOUT_BYTES, layout_from_bytes, layout_to_bytes};
 use super::record::LOGICAL;
@@ -148,6 +149,14 @@ fn encode(step: &Step<'_>, trees: &mut BTreeMap<PageId, u64>, out: &mut Vec<u8>)
             varint::push(out, number);
             push_bytes(out, key);
         }
+        Step::AddToRecord { tree, key, offset, delta } => {
+            let number = tree_number(tree, out);
+            out.push(8);
+            varint::push(out, number);
+            push_bytes(out, key);
+            varint::push(out, u64::from(offset));
+            varint::push_signed(out, delta);
+        }
     }
 }
 
@@ -250,6 +259,12 @@ enum Item<'a> {
         tree: usize,
         key: &'a [u8],
     },
+    AddToRecord {
+        tree: usize,
+        key: &'a [u8],
+        offset: u16,
+        delta: i64,
+    },
 }
 
 impl<'a> Item<'a> {
@@ -289,6 +304,12 @@ impl<'a> Item<'a> {
                 Item::Put { tree, key, record: Record { bytes: take_bytes(input)?, large } }
             }
             7 => Item::Remove { tree: take_number(input)?, key: take_bytes(input)? },
+            8 => Item::AddToRecord {
+                tree: take_number(input)?,
+                key: take_bytes(input)?,
+                offset: take_number(input)?,
+                delta: varint::take_signed(input)?,
+            },
             _ => return None,
         })
     }
@@ -301,7 +322,8 @@ impl<'a> Item<'a> {
             | Item::Drop { tree, .. }
             | Item::Clear { tree, .. }
             | Item::Put { tree, .. }
-            | Item::Remove { tree, .. } => Some(tree),
+            | Item::Remove { tree, .. }
+            | Item::AddToRecord { tree, .. } => Some(tree),
         }
     }
 
@@ -315,6 +337,9 @@ impl<'a> Item<'a> {
             Item::Clear { tree, lower, upper } => Step::Clear { tree: trees.get(tree)?, lower, upper },
             Item::Put { tree, key, record } => Step::Put { tree: trees.get(tree)?, key, record, hint: LeafHint::NONE },
             Item::Remove { tree, key } => Step::Remove { tree: trees.get(tree)?, key, hint: LeafHint::NONE },
+            Item::AddToRecord { tree, key, offset, delta } => {
+                Step::AddToRecord { tree: trees.get(tree)?, key, offset, delta }
+            }
         })
     }
 }
@@ -332,6 +357,82 @@ fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
     take(input, len)
 }
 
-fn take_number(input: &mut &[u8]) -> Option<usize> {
-    usize::try_from(varint::take(input)?).ok()
+fn take_number<T: TryFrom<u64>>(input: &mut &[u8]) -> Option<T> {
+    T::try_from(varint::take(input)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::{KeyListKind, RecordListKind, SeparatorRule};
+    use crate::tree::TreeLayout;
+    use proptest::prelude::*;
+
+    fn tree(root: u32) -> Tree {
+        let (leaf, inner) = (KeyListKind::USUAL, KeyListKind::USUAL);
+        let layout = TreeLayout { leaf, inner, records: RecordListKind::Variable, separators: SeparatorRule::TAIL };
+        Tree { root: PageId(root), table: TableId(3), layout }
+    }
+
+    fn steps<'a>(a: &'a Tree, b: &'a Tree) -> [Step<'a>; 9] {
+        let hint = LeafHint::NONE;
+        [
+            Step::Adopt { page: PageId(77), place: None },
+            Step::Create { tree: a },
+            Step::Drop { tree: b, runs: Runs::Keep },
+            Step::Clear { tree: a, lower: b"ash", upper: Some(b"elm") },
+            Step::Clear { tree: b, lower: b"", upper: None },
+            Step::Put { tree: b, key: b"oak", record: Record { bytes: &[7; 12], large: true }, hint },
+            Step::Remove { tree: a, key: b"yew", hint },
+            Step::AddToRecord { tree: a, key: b"fir", offset: 8, delta: -300 },
+            Step::AddToRecord { tree: b, key: b"", offset: u16::MAX, delta: i64::MAX },
+        ]
+    }
+
+    fn encoded(steps: &[Step<'_>]) -> Vec<u8> {
+        let (mut trees, mut out) = (BTreeMap::new(), Vec::new());
+        steps.iter().for_each(|step| encode(step, &mut trees, &mut out));
+        out
+    }
+
+    #[test]
+    fn steps_come_back_from_their_bytes() {
+        let (a, b) = (tree(70), tree(u32::MAX));
+        let steps = steps(&a, &b);
+        let transaction = LogicalTransaction::decode(encoded(&steps), Lsn(5)).unwrap();
+        let found: Vec<Step<'_>> = transaction.steps().collect();
+        assert_eq!((transaction.len(), format!("{found:?}")), (steps.len(), format!("{steps:?}")));
+    }
+
+    #[test]
+    fn an_addition_has_the_bytes_of_the_format() {
+        let tree = tree(70);
+        let named = encoded(&[Step::Create { tree: &tree }]);
+        let step = Step::AddToRecord { tree: &tree, key: b"fir", offset: 8, delta: -300 };
+        let both = encoded(&[Step::Create { tree: &tree }, step]);
+        assert_eq!(both.strip_prefix(named.as_slice()).unwrap(), b"\x08\x00\x03fir\x08\xD7\x04");
+    }
+
+    #[test]
+    fn an_addition_at_an_offset_beyond_all_records_and_one_to_an_unknown_tree_are_refused() {
+        let named = encoded(&[Step::Create { tree: &tree(70) }]);
+        for step in [&b"\x08\x00\x03fir\x80\x80\x04\x02"[..], b"\x08\x01\x03fir\x08\x02", b"\x08\x00\x03fir\x08"] {
+            let refused = LogicalTransaction::decode([&named, step].concat(), Lsn(5));
+            assert!(matches!(refused, Err(Error::CorruptLog { lsn: Lsn(5), .. })), "{step:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_records_give_an_error_or_as_many_steps_as_they_count(at: prop::sample::Index, byte: u8, cut: bool) {
+            let (a, b) = (tree(70), tree(71));
+            let mut bytes = encoded(&steps(&a, &b));
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            bytes.truncate(if cut { at + 1 } else { bytes.len() });
+            if let Ok(transaction) = LogicalTransaction::decode(bytes, Lsn(5)) {
+                prop_assert_eq!(transaction.steps().count(), transaction.len());
+            }
+        }
+    }
 }
