@@ -18,7 +18,7 @@ const PIECE: usize = 64 << 10;
 /// The most bytes of memory that are kept.
 const MOST: usize = 8 << 20;
 /// A piece is old if so many reads came after it: its reader has probably ended early.
-const OLD: u64 = 4096;
+const OLD: u64 = 2048;
 
 /// A part of the file that is read ahead.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ struct Piece {
     number: u64,
     /// The number of reads when it began.
     begun: u64,
+    /// Bytes that were used so far.
+    used: usize,
     /// `None` until it has been read.
     bytes: Option<Buffer>,
 }
@@ -102,7 +104,7 @@ impl State {
     fn add(&mut self, offset: u64, len: usize) {
         let number = self.next_number;
         self.next_number += 1;
-        self.pieces.insert(offset, Piece { len, number, begun: self.reads, bytes: None });
+        self.pieces.insert(offset, Piece { len, number, begun: self.reads, used: 0, bytes: None });
         self.by_age.insert(number, offset);
         self.waiting.push_back((offset, number));
         self.kept += memory_of(len);
@@ -110,6 +112,17 @@ impl State {
         if self.waiting.len() > 2 * self.pieces.len() + 64 {
             let pieces = &self.pieces;
             self.waiting.retain(|(offset, number)| pieces.get(offset).is_some_and(|piece| piece.number == *number));
+        }
+    }
+
+    /// Notes that `len` bytes of the piece at `offset` were used, its last ones if `to_end`. Removes the piece if no more
+    /// of it will be needed: pages are not used in the order of their offsets, and there can be unused bytes between
+    /// them.
+    fn note_used(&mut self, offset: u64, len: usize, to_end: bool) {
+        let Some(piece) = self.pieces.get_mut(&offset) else { return };
+        piece.used += len;
+        if piece.used >= piece.len || to_end && 2 * piece.used >= piece.len {
+            self.remove(offset);
         }
     }
 
@@ -170,7 +183,7 @@ impl ReadAhead {
     }
 
     /// Copies the bytes at `offset` if all of them are read ahead; waits for those that are being read. Pieces that
-    /// were used to their end are removed.
+    /// were used are removed.
     pub(super) fn take(&self, offset: u64, buf: &mut [u8]) -> bool {
         let mut state = self.shared.state.lock();
         state.reads += 1;
@@ -187,9 +200,8 @@ impl ReadAhead {
             part.copy_from_slice(bytes.get(..part.len()).unwrap_or_default());
             at += part.len() as u64;
             rest = behind;
-            if at == end {
-                state.remove(start);
-            }
+            let used = part.len();
+            state.note_used(start, used, at == end);
         }
         true
     }
@@ -280,6 +292,22 @@ mod tests {
         }
         assert!(!ahead.take(4096, &mut bytes), "it was used");
         assert!(ahead.shared.state.lock().kept < PIECE);
+    }
+
+    #[test]
+    fn a_piece_whose_end_is_used_first_stays() {
+        let ahead = ReadAhead::new(file(1 << 20));
+        ahead.begin(0, 16_384);
+        let mut bytes = [0; 4096];
+        for at in [12_288, 0, 8192, 4096] {
+            assert!(ahead.take(at, &mut bytes), "at {at}");
+        }
+        assert!(ahead.shared.state.lock().pieces.is_empty());
+        ahead.begin(0, 16_384);
+        for at in [4096, 12_288] {
+            assert!(ahead.take(at, &mut bytes), "at {at}");
+        }
+        assert!(!ahead.take(0, &mut bytes), "half of it was used, and its end");
     }
 
     #[test]
