@@ -1,5 +1,5 @@
-//! Promise: a commit that adds or removes entries of a table changes its number of entries by an addition, and writes
-//! nothing else to the catalog. The addition happens exactly once, wherever a large commit and its recovery are
+//! Promise: if a commit changes only the number of entries of a table, it logs the difference, and not the catalog
+//! record. The addition happens exactly once, wherever a large commit and its recovery are
 //! interrupted.
 
 #[path = "workload/killed.rs"]

@@ -1,5 +1,6 @@
-//! Promise: a database that is read and written with direct I/O behaves as any other, on file systems and devices with
-//! blocks of any size, also when it is opened in turn with and without it. Where it is not supported, opening says so.
+//! Promise: a database that is read and written with direct I/O behaves as any other, on a file system and on a device
+//! with blocks of 4 KiB, also when it is opened in turn with and without it. Where direct I/O is not supported, opening
+//! fails with `Error::Option`.
 
 #[path = "workload/stores.rs"]
 mod stores;
@@ -71,7 +72,8 @@ fn agrees(db: &Database, model: &Model) -> Result<()> {
     Ok(())
 }
 
-/// Commits, reads and scans by several threads, checkpoints and reopenings, each second time without direct I/O.
+/// One thread commits and takes checkpoints while three threads read. Then the database is opened several times, each
+/// second time without direct I/O.
 fn use_it(store: StoreKind, path: &Path, db: Database) -> Result<()> {
     let mut model = Model::new();
     put(&db, &mut model, 0..20_000, 1, 0)?;
@@ -114,7 +116,8 @@ fn use_it(store: StoreKind, path: &Path, db: Database) -> Result<()> {
     agrees(&db, &model)
 }
 
-/// What is there if the process dies now: files are copied, which a device cannot be.
+/// Checks recovery after the death of the process: copies the files of an open database and opens the copy. A device
+/// cannot be copied in this way.
 fn recovers(store: StoreKind, path: &Path) -> Result<()> {
     let mut model = Model::new();
     let db = options(store).background(false).open(path)?;

@@ -122,7 +122,7 @@ fn hint_what_is_read(store: StoreKind) -> Result<()> {
 }
 
 #[test]
-fn a_long_scan_always_has_leaves_on_their_way() -> Result<()> {
+fn a_long_scan_always_has_hinted_leaves_ahead() -> Result<()> {
     let (volume, watch) = watched(built(StoreKind::Table)?);
     let db = options(1 << 16).open_on(volume, NAME)?;
     let (_, reads, ..) =

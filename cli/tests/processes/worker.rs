@@ -81,7 +81,7 @@ impl Worker {
         self.opening().store(store)
     }
 
-    /// One process uses the file cache, the next does not.
+    /// Each opening uses direct I/O or the file cache, at random.
     fn opening(&mut self) -> Builder {
         options().direct_io(self.rng.bool())
     }

@@ -129,7 +129,8 @@ fn a_database_is_a_map_with_every_page_store() {
     }
 }
 
-/// The catalog's record of a table has the number of entries, so most commits change it, but none writes all of it.
+/// The catalog's record of a table has the number of entries, so a commit that adds entries logs an addition
+/// to it, and not the whole record.
 #[test]
 fn a_commit_that_changes_no_number_of_entries_writes_only_its_entries() {
     let table: TableDef<u64, u64> = TableDef::new("a table whose name is longer than its entries");

@@ -24,10 +24,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Written {
-    /// The number of requests to write. The system may get a long one in parts.
+    /// The number of write requests of the engine. One request can become several system calls.
     pub calls: u64,
-    /// The bytes written, in whole blocks of 4 KiB, before any compression by the device. A block that a call writes in
-    /// part counts as a whole block, because a device writes whole blocks. A block of the log counts once for each
+    /// The bytes written, in whole blocks of 4 KiB, before any compression by the device. A block that a request writes
+    /// in part counts as a whole block, because a device writes whole blocks. A block of the log counts once for each
     /// sync.
     pub bytes: u64,
 }

@@ -1,6 +1,9 @@
 //! Direct I/O: reads and writes that bypass the file cache of the system. The system demands that their offsets,
-//! lengths and memory are aligned, so this file cuts, widens and copies requests. It must not keep any bytes of the
-//! file; `read_ahead` does.
+//! lengths and memory are aligned, so this file cuts, widens and copies requests. It must not keep content of the file
+//! between requests; `read_ahead` keeps what it has read.
+//!
+//! A **unit** is the number of bytes of which all offsets and lengths of direct I/O are multiples: a block of the
+//! device, mostly 512 bytes or 4 KiB.
 //!
 //! Every request is copied once, from or to aligned memory. A page of 8 KiB takes less than half a microsecond, the
 //! device takes more than ten.
@@ -12,12 +15,12 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// The alignment of memory in bytes, which must be enough for the device.
-pub(super) const MEMORY: usize = 4096;
+/// The alignment of memory in bytes. A device that needs a larger one is not supported.
+pub(super) const ALIGNMENT: usize = 4096;
 /// The most bytes of one system call.
-const MOST: usize = 256 << 10;
-/// The largest unit of offsets and lengths that is supported, in bytes.
-pub(super) const MOST_UNIT: usize = MOST / 4;
+const MOST_CALL: usize = 256 << 10;
+/// The largest supported unit in bytes.
+pub(super) const MOST_UNIT: usize = MOST_CALL / 4;
 /// How many buffers are kept for later requests.
 const KEPT: usize = 8;
 
@@ -31,8 +34,8 @@ pub(super) struct Buffer {
 
 impl Buffer {
     pub(super) fn new(len: usize) -> Buffer {
-        let memory = vec![0; len + MEMORY];
-        let start = memory.as_ptr().align_offset(MEMORY).min(MEMORY);
+        let memory = vec![0; len + ALIGNMENT];
+        let start = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
         Buffer { memory, start, len }
     }
 
@@ -54,7 +57,7 @@ impl Buffer {
                 Ok(0) => break,
                 Ok(read) => done += read,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // The part of a block at the end of the file has been read. The next offset is not aligned.
+                // The part of a unit at the end of the file has been read. The next offset is not aligned.
                 Err(error) if error.kind() == ErrorKind::InvalidInput && done > 0 => break,
                 Err(error) => return Err(error),
             }
@@ -67,25 +70,25 @@ impl Buffer {
 #[derive(Debug)]
 pub(super) struct DirectIo {
     file: Arc<File>,
-    /// Offsets and lengths are multiples of it: a power of two.
+    /// A power of two.
     unit: u64,
-    /// A file of fixed length has no end that a read can come to inside a unit.
+    /// True for a block device. Its length is a multiple of the unit, so a short read is an error.
     fixed_len: bool,
-    /// Held by a write that does not cover its first or last unit, because it reads the unit and writes it back
-    /// changed; and while parts of the file are cut off.
+    /// A write that covers its first or last unit only in part holds this lock, because it reads the unit and writes it
+    /// back. Trims and resizes hold it, too.
     partial: Mutex<()>,
     buffers: Mutex<Vec<Buffer>>,
     ahead: ReadAhead,
 }
 
 impl DirectIo {
-    /// `file` is open for direct I/O, with offsets and lengths that are multiples of `unit`.
+    /// `file` is open for direct I/O.
     pub(super) fn new(file: Arc<File>, unit: usize, fixed_len: bool) -> DirectIo {
         let ahead = ReadAhead::new(file.clone());
         DirectIo { file, unit: unit as u64, fixed_len, partial: Mutex::default(), buffers: Mutex::default(), ahead }
     }
 
-    /// The unit of offsets and lengths in bytes.
+    /// The unit in bytes.
     pub(super) fn unit(&self) -> u64 {
         self.unit
     }
@@ -98,16 +101,17 @@ impl DirectIo {
         }
     }
 
-    /// Cuts off parts of the file from `offset` on, while no write reads and writes back a unit.
-    pub(super) fn cut<R>(&self, offset: u64, len: u64, cut: impl FnOnce() -> R) -> R {
+    /// Runs `change`, which trims or resizes the file in the `len` bytes from `offset` on. No write that covers a unit
+    /// only in part runs at the same time.
+    pub(super) fn exclusively<R>(&self, offset: u64, len: u64, change: impl FnOnce() -> R) -> R {
         let alone = self.partial.lock();
-        let done = cut();
+        let done = change();
         drop(alone);
         self.changed(offset, len);
         done
     }
 
-    /// The first bytes of the units that begin and end a range.
+    /// The start of the first unit and the end of the last unit of a range.
     fn widened(&self, offset: u64, end: u64) -> (u64, u64) {
         (offset & !(self.unit - 1), end.next_multiple_of(self.unit))
     }
@@ -121,7 +125,7 @@ impl DirectIo {
 
     fn with_buffer<R>(&self, work: impl FnOnce(&mut Buffer) -> R) -> R {
         let kept = self.buffers.lock().pop();
-        let mut buffer = kept.unwrap_or_else(|| Buffer::new(MOST));
+        let mut buffer = kept.unwrap_or_else(|| Buffer::new(MOST_CALL));
         let done = work(&mut buffer);
         let mut kept = self.buffers.lock();
         if kept.len() < KEPT {
@@ -137,7 +141,7 @@ impl DirectIo {
             return Ok(());
         }
         let mut at = offset;
-        let most = MOST - usize_of(self.unit);
+        let most = MOST_CALL - usize_of(self.unit);
         for part in buf.chunks_mut(most) {
             let end = at + part.len() as u64;
             let (start, stop) = self.widened(at, end);
@@ -164,7 +168,7 @@ impl DirectIo {
         while !rest.is_empty() && written.is_ok() {
             // All parts but the first begin at the start of a unit.
             let front = usize_of(at & (self.unit - 1));
-            let (part, behind) = rest.split_at(rest.len().min(MOST - front));
+            let (part, behind) = rest.split_at(rest.len().min(MOST_CALL - front));
             written = self.write_part(at, part);
             (at, rest) = (at + part.len() as u64, behind);
         }
@@ -173,7 +177,7 @@ impl DirectIo {
         written
     }
 
-    /// Writes at most [`MOST`] bytes, with the rest of the first and of the last unit as they are in the file.
+    /// Writes at most [`MOST_CALL`] bytes, with the rest of the first and of the last unit as they are in the file.
     fn write_part(&self, at: u64, part: &[u8]) -> Result<()> {
         let end = at + part.len() as u64;
         let (start, stop) = self.widened(at, end);
@@ -190,7 +194,7 @@ impl DirectIo {
             let bytes = buffer.bytes_mut().get_mut(..len).unwrap_or_default();
             bytes.get_mut(front..front + part.len()).unwrap_or_default().copy_from_slice(part);
             debug_assert!((start | len as u64).is_multiple_of(self.unit));
-            debug_assert!(bytes.as_ptr().addr().is_multiple_of(MEMORY));
+            debug_assert!(bytes.as_ptr().addr().is_multiple_of(ALIGNMENT));
             self.file.write_all_at(bytes, start)
         })
     }
@@ -213,12 +217,14 @@ impl DirectIo {
 
     /// Begins to read these bytes.
     pub(super) fn will_read(&self, offset: u64, len: u64) {
-        let (start, end) = self.widened(offset, offset.saturating_add(len).min(u64::MAX / 2));
-        self.ahead.begin(start, end);
+        if self.check(offset, usize_of(len)).is_ok() {
+            let (start, end) = self.widened(offset, offset + len);
+            self.ahead.begin(start, end);
+        }
     }
 }
 
-/// Lengths of parts of a request, which are in memory.
+/// Converts a length inside a request. It fits, because the request is in memory.
 fn usize_of(len: u64) -> usize {
     usize::try_from(len).unwrap_or(usize::MAX)
 }
@@ -232,13 +238,6 @@ mod tests {
     fn open(path: &Path, unit: usize) -> DirectIo {
         let file = File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap();
         DirectIo::new(Arc::new(file), unit, false)
-    }
-
-    /// The bytes of the model, and zeros up to the end of its last unit.
-    fn content(direct: &DirectIo, model: &[u8]) -> Vec<u8> {
-        let mut bytes = vec![0; model.len()];
-        direct.read_at(0, &mut bytes).unwrap();
-        bytes
     }
 
     #[test]
@@ -277,7 +276,7 @@ mod tests {
             for at in 0..400 {
                 let mut bytes = [0; EACH];
                 direct.read_at((at * EACH) as u64, &mut bytes).unwrap();
-                assert_eq!(bytes, [byte ^ at as u8; EACH], "piece {at}");
+                assert_eq!(bytes, [byte ^ at as u8; EACH], "write {at}");
             }
         }
     }
@@ -301,7 +300,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a file does with the same calls, except for zeros up to the end of its last unit.
+        /// It does the same as a file, but it can be longer, with zeros up to the end of its last unit.
         #[test]
         fn it_reads_and_writes_like_a_file(
             unit in prop::sample::select(vec![1usize, 512, 4096, MOST_UNIT]),
@@ -337,7 +336,9 @@ mod tests {
                     Step::WillRead(at, len) => direct.will_read(at, len),
                 }
             }
-            prop_assert!(content(&direct, &model) == model);
+            let mut bytes = vec![0; model.len()];
+            direct.read_at(0, &mut bytes).unwrap();
+            prop_assert!(bytes == model);
         }
     }
 }

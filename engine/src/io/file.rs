@@ -22,7 +22,7 @@ const MOST_LOG_WRITE: usize = 64 << 10;
 const STAT_BLOCK: u64 = 512;
 
 /// Bytes from `offset` to the next multiple of [`MOST_LOG_WRITE`], at which a folio can begin.
-fn to_log_border(offset: u64) -> usize {
+fn bytes_to_boundary(offset: u64) -> usize {
     MOST_LOG_WRITE - usize::try_from(offset % MOST_LOG_WRITE as u64).unwrap_or(0)
 }
 
@@ -35,7 +35,7 @@ pub struct FileDisk {
     writable: bool,
     /// The size of a block device.
     fixed_size: Option<u64>,
-    /// Set from [`Disk::use_direct_io`] on.
+    /// Set by [`Disk::use_direct_io`].
     direct: OnceLock<DirectIo>,
     /// The number of resizes so far, and how many of them a full sync has covered. A data sync alone may not write a
     /// smaller length to the device.
@@ -62,11 +62,11 @@ impl FileDisk {
         if self.writable { Ok(()) } else { Err(Error::ReadOnly) }
     }
 
-    /// Cuts off parts of the `len` bytes from `offset` on.
-    fn cut<R>(&self, offset: u64, len: u64, cut: impl FnOnce() -> R) -> R {
+    /// Runs `change`, which trims or resizes the file in the `len` bytes from `offset` on.
+    fn exclusively<R>(&self, offset: u64, len: u64, change: impl FnOnce() -> R) -> R {
         match self.direct.get() {
-            Some(direct) => direct.cut(offset, len, cut),
-            None => cut(),
+            Some(direct) => direct.exclusively(offset, len, change),
+            None => change(),
         }
     }
 
@@ -99,7 +99,7 @@ impl Disk for FileDisk {
         }
         let (mut at, mut rest) = (offset, buf);
         while !rest.is_empty() {
-            let most = if kind == WriteKind::Log { to_log_border(at) } else { usize::MAX };
+            let most = if kind == WriteKind::Log { bytes_to_boundary(at) } else { usize::MAX };
             let (part, behind) = rest.split_at(rest.len().min(most));
             self.file.write_all_at(part, at).map_err(|e| self.io("cannot write", e))?;
             (at, rest) = (at + part.len() as u64, behind);
@@ -125,13 +125,14 @@ impl Disk for FileDisk {
         if start >= end {
             return Ok(());
         }
-        let trimmed = self.cut(start, end - start, || system::punch_hole(&self.file, start, end - start));
+        let trimmed = self.exclusively(start, end - start, || system::punch_hole(&self.file, start, end - start));
         trimmed.map_err(|e| self.io("cannot trim", e))
     }
 
     fn resize(&self, len: u64) -> Result<()> {
         self.writable()?;
-        let resized = self.cut(len, u64::MAX, || self.file.set_len(len)).map_err(|e| self.io("cannot resize", e));
+        let resized =
+            self.exclusively(len, u64::MAX, || self.file.set_len(len)).map_err(|e| self.io("cannot resize", e));
         // Incremented after the change, so a sync that sees the new count also sees the new length.
         self.resizes.fetch_add(1, Ordering::AcqRel);
         resized
@@ -153,7 +154,7 @@ impl Disk for FileDisk {
         }
     }
 
-    /// The bytes of the file leave the file cache: after a failed sync it can have others than the device.
+    /// Removes the bytes of the file from the file cache. After a failed sync they can differ from those on the device.
     fn use_direct_io(&self) -> Result<bool> {
         if self.direct.get().is_some() {
             return Ok(true);
@@ -186,7 +187,7 @@ impl Disk for FileDisk {
 #[cfg(target_os = "linux")]
 mod system {
     use crate::io::BLOCK;
-    use crate::io::direct::MEMORY;
+    use crate::io::direct::ALIGNMENT;
     use rustix::fs::{
         Advice, AtFlags, FallocateFlags, OFlags, StatxFlags, fadvise, fallocate, fcntl_getfl, fcntl_setfl, statx,
     };
@@ -201,18 +202,18 @@ mod system {
         NonZeroU64::new(len).map(|len| fadvise(file, offset, Some(len), Advice::WillNeed));
     }
 
-    /// The unit of offsets and lengths of direct I/O in bytes; 0 if the file system does not support it.
+    /// The unit of direct I/O in bytes; 0 if it is not supported for this file.
     pub(super) fn direct_unit(file: &File) -> usize {
         match statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
             Ok(stat) if stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {
-                if stat.stx_dio_mem_align as usize > MEMORY { 0 } else { stat.stx_dio_offset_align as usize }
+                if stat.stx_dio_mem_align as usize > ALIGNMENT { 0 } else { stat.stx_dio_offset_align as usize }
             }
-            // Linux before 6.1 has no answer. Devices of larger blocks are hardly in use.
+            // Linux before 6.1 has no answer. Devices with blocks above 4 KiB are rare.
             _ => BLOCK,
         }
     }
 
-    /// Makes all further reads and writes bypass the file cache, or not. False if the file system does not support it.
+    /// Turns direct I/O on or off. Returns false if the file system does not support it.
     pub(super) fn set_direct(file: &File, direct: bool) -> Result<bool> {
         let mut flags = fcntl_getfl(file)?;
         flags.set(OFlags::DIRECT, direct);
@@ -222,9 +223,9 @@ mod system {
         }
     }
 
-    /// Removes the file from the file cache, as far as its bytes are on the device.
+    /// Removes the file from the file cache, except for pages that are not on the device yet.
     pub(super) fn leave_cache(file: &File) {
-        // Without it only memory is lost.
+        // An error is harmless: some pages stay in memory twice, and the engine uses no bytes whose sync has failed.
         let _ = fadvise(file, 0, None, Advice::DontNeed);
     }
 
@@ -350,7 +351,7 @@ mod tests {
     }
 
     proptest! {
-        /// Without the file cache, a file does what it does with it. A file that grows can end later, with zeros.
+        /// A file behaves the same with direct I/O, except that a file that grows can be longer, with zeros at its end.
         #[test]
         fn a_file_with_direct_io_is_a_file_like_others(steps in prop::collection::vec(step(), 1..60)) {
             let folder = tempfile::tempdir().unwrap();

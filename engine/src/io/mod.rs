@@ -64,7 +64,7 @@ pub trait Disk: Send + Sync + Debug {
         let _ = (offset, len);
     }
     /// Makes all further reads and writes bypass the file cache of the system. False if that is not supported. A file
-    /// that grows by a write may then end later, with zeros up to the next multiple of the device's block.
+    /// that grows by a write may then end later, with zeros up to the end of a block of the device.
     fn use_direct_io(&self) -> Result<bool> {
         Ok(false)
     }

@@ -1,30 +1,31 @@
 //! Reads parts of a file ahead, for direct I/O: the system reads nothing ahead then. A few threads read, so that the
-//! device has several requests at a time. What was read is kept until it is used, until its part of the file changes,
-//! or until it is old and newer parts need its memory. When to read ahead must not be decided here.
+//! device has several requests at a time. Each request reads a **piece** of the file. A piece is kept until all of it
+//! is used, or until its end and at least half of it are used; until its bytes in the file change; or until it is old
+//! and newer pieces need its memory. When to read ahead must not be decided here.
 
-use super::direct::{Buffer, MEMORY};
+use super::direct::{ALIGNMENT, Buffer};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// The number of threads, and so of requests of a device at a time.
+/// The number of threads, and so of requests to the device at a time.
 const THREADS: usize = 8;
 /// The stack of a thread in bytes: it calls little.
 const STACK: usize = 128 << 10;
 /// The most bytes of one request.
 const PIECE: usize = 64 << 10;
 /// The most bytes of memory that are kept.
-const MOST: usize = 8 << 20;
-/// A piece is old if so many reads came after it: its reader has probably ended early.
+const MOST_KEPT: usize = 8 << 20;
+/// A piece is old if more than this number of reads came after it: its reader has probably ended early.
 const OLD: u64 = 2048;
 
-/// A part of the file that is read ahead.
+/// A piece of the file that is read ahead.
 #[derive(Debug)]
 struct Piece {
     len: usize,
-    /// Its age: pieces that began later have greater numbers.
+    /// The order in which pieces began: later pieces have greater numbers.
     number: u64,
     /// The number of reads when it began.
     begun: u64,
@@ -38,8 +39,8 @@ struct Piece {
 struct State {
     /// By their offsets. They do not overlap.
     pieces: BTreeMap<u64, Piece>,
-    /// Their offsets by age.
-    by_age: BTreeMap<u64, u64>,
+    /// Their offsets, by their numbers.
+    by_number: BTreeMap<u64, u64>,
     /// The memory of all pieces in bytes.
     kept: usize,
     /// The number of reads of the file so far.
@@ -60,7 +61,7 @@ struct Shared {
     read: Condvar,
 }
 
-/// The parts of a file that are read ahead, and the threads that read them.
+/// The pieces of a file that are read ahead, and the threads that read them.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
     shared: Arc<Shared>,
@@ -70,21 +71,21 @@ pub(super) struct ReadAhead {
 
 /// The memory that a piece of this length takes.
 fn memory_of(len: usize) -> usize {
-    len + MEMORY
+    len + ALIGNMENT
 }
 
 impl State {
     fn remove(&mut self, offset: u64) {
         if let Some(piece) = self.pieces.remove(&offset) {
-            self.by_age.remove(&piece.number);
+            self.by_number.remove(&piece.number);
             self.kept -= memory_of(piece.len);
         }
     }
 
-    /// Makes room for a piece of this length. False if all pieces are still needed.
-    fn has_room(&mut self, len: usize) -> bool {
-        while self.kept + memory_of(len) > MOST {
-            let oldest = self.by_age.first_key_value().map(|(_, &offset)| offset);
+    /// Removes old pieces until a piece of this length fits. Returns false if the others are not old.
+    fn make_room(&mut self, len: usize) -> bool {
+        while self.kept + memory_of(len) > MOST_KEPT {
+            let oldest = self.by_number.first_key_value().map(|(_, &offset)| offset);
             let begun = oldest.and_then(|offset| Some(self.pieces.get(&offset)?.begun));
             match (oldest, begun) {
                 (Some(oldest), Some(begun)) if begun + OLD < self.reads => self.remove(oldest),
@@ -105,19 +106,19 @@ impl State {
         let number = self.next_number;
         self.next_number += 1;
         self.pieces.insert(offset, Piece { len, number, begun: self.reads, used: 0, bytes: None });
-        self.by_age.insert(number, offset);
+        self.by_number.insert(number, offset);
         self.waiting.push_back((offset, number));
         self.kept += memory_of(len);
-        // Pieces that were removed before a thread came to them.
+        // Drops the entries of removed pieces.
         if self.waiting.len() > 2 * self.pieces.len() + 64 {
             let pieces = &self.pieces;
             self.waiting.retain(|(offset, number)| pieces.get(offset).is_some_and(|piece| piece.number == *number));
         }
     }
 
-    /// Notes that `len` bytes of the piece at `offset` were used, its last ones if `to_end`. Removes the piece if no more
-    /// of it will be needed: pages are not used in the order of their offsets, and there can be unused bytes between
-    /// them.
+    /// Notes that `len` bytes of the piece at `offset` were used, the last ones of it if `to_end`. Removes the piece if
+    /// all of it was used, or its end and at least half of it. Pages are not read in the order of their offsets, and
+    /// bytes between them may never be read.
     fn note_used(&mut self, offset: u64, len: usize, to_end: bool) {
         let Some(piece) = self.pieces.get_mut(&offset) else { return };
         piece.used += len;
@@ -157,7 +158,7 @@ impl ReadAhead {
             }
             let next = state.pieces.range(at..).next().map_or(end, |(&next, _)| next).min(end);
             let len = usize::try_from(next - at).unwrap_or(PIECE).min(PIECE);
-            if !state.has_room(len) {
+            if !state.make_room(len) {
                 break;
             }
             state.add(at, len);
@@ -168,7 +169,7 @@ impl ReadAhead {
         self.shared.read.notify_all();
     }
 
-    /// False if the system has no threads.
+    /// Returns false if no thread could be started.
     fn start_threads(&self) -> bool {
         let mut threads = self.threads.lock();
         if threads.is_empty() {
@@ -182,8 +183,7 @@ impl ReadAhead {
         !threads.is_empty()
     }
 
-    /// Copies the bytes at `offset` if all of them are read ahead; waits for those that are being read. Pieces that
-    /// were used are removed.
+    /// Copies the bytes at `offset` if all of them are read ahead; waits for those that are being read.
     pub(super) fn take(&self, offset: u64, buf: &mut [u8]) -> bool {
         let mut state = self.shared.state.lock();
         state.reads += 1;
@@ -330,25 +330,28 @@ mod tests {
 
     #[test]
     fn it_keeps_a_bounded_number_of_bytes_and_nothing_beyond_the_end() {
-        let ahead = ReadAhead::new(file(3 * MOST + 100));
+        let ahead = ReadAhead::new(file(3 * MOST_KEPT + 100));
         let mut bytes = [0; 1];
-        ahead.begin(0, 2 * MOST as u64);
-        ahead.begin(2 * MOST as u64, 4 * MOST as u64);
+        ahead.begin(0, 2 * MOST_KEPT as u64);
+        ahead.begin(2 * MOST_KEPT as u64, 4 * MOST_KEPT as u64);
         settle(&ahead);
         {
             let state = ahead.shared.state.lock();
             let lens: usize = state.pieces.values().map(|piece| memory_of(piece.len)).sum();
-            assert!(lens == state.kept && state.kept <= MOST && state.by_age.len() == state.pieces.len());
+            assert!(lens == state.kept && state.kept <= MOST_KEPT && state.by_number.len() == state.pieces.len());
         }
-        assert!(ahead.take(0, &mut bytes) && !ahead.take(2 * MOST as u64, &mut bytes), "those that are needed stay");
-        (0..OLD).for_each(|_| assert!(!ahead.take(2 * MOST as u64, &mut bytes)));
-        ahead.begin(2 * MOST as u64, 4 * MOST as u64);
+        assert!(
+            ahead.take(0, &mut bytes) && !ahead.take(2 * MOST_KEPT as u64, &mut bytes),
+            "those that are needed stay"
+        );
+        (0..OLD).for_each(|_| assert!(!ahead.take(2 * MOST_KEPT as u64, &mut bytes)));
+        ahead.begin(2 * MOST_KEPT as u64, 4 * MOST_KEPT as u64);
         settle(&ahead);
-        assert!(!ahead.take(0, &mut bytes) && ahead.take(2 * MOST as u64, &mut bytes), "old pieces make room");
+        assert!(!ahead.take(0, &mut bytes) && ahead.take(2 * MOST_KEPT as u64, &mut bytes), "old pieces make room");
         ahead.forget(0, u64::MAX);
-        ahead.begin(3 * MOST as u64, 3 * MOST as u64 + 4096);
+        ahead.begin(3 * MOST_KEPT as u64, 3 * MOST_KEPT as u64 + 4096);
         settle(&ahead);
-        assert!(!ahead.take(3 * MOST as u64, &mut bytes), "the file ends in this piece");
+        assert!(!ahead.take(3 * MOST_KEPT as u64, &mut bytes), "the file ends in this piece");
     }
 
     #[test]

@@ -2,9 +2,9 @@
 //! operation must not be in this file.
 //!
 //! An operation is `tag u8`, then its fields in order: numbers as varints (signed ones in zigzag code), byte strings as
-//! `varint length | bytes`, records as `varint (length << 1 | large) | bytes`. The upper fence of a Keep is `varint 0` for none, else
-//! `varint length + 1` and the bytes. A run is its number of entries, then each entry: its slot minus the slot of the
-//! entry before, its key, its record.
+//! `varint length | bytes`, records as `varint (length << 1 | large) | bytes`. The upper fence of a Keep is `varint 0`
+//! for none, else `varint length + 1` and the bytes. A run is its number of entries, then each entry: its slot minus
+//! the slot of the entry before, its key, its record.
 
 use super::records::Record;
 use crate::base::bytes::take;
@@ -90,7 +90,7 @@ pub enum PageOp<'a> {
         /// The entries.
         entries: Cow<'a, [NewEntry<'a>]>,
     },
-    /// Adds to a u64 in an inline record, whose length stays the same: tag 10. The sum saturates.
+    /// Adds to a u64 in an inline record: tag 10. The length of the record does not change. The sum saturates.
     AddToRecord {
         /// The slot of the entry.
         slot: u16,

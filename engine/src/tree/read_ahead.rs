@@ -9,10 +9,10 @@ use std::ops::Range;
 /// The number of leaves in the first hint, which is given at the third missing leaf. Each hint reaches twice as far as
 /// the one before, so a short iteration reads little that it does not need.
 const FIRST: usize = 4;
-/// The most bytes of pages that are hinted at a time.
+/// How far ahead hints reach, in bytes of pages.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The most pages of this size that are hinted at a time.
+/// How many pages of this size ahead hints reach.
 pub(super) fn most_ahead(page_size: usize) -> usize {
     (MOST_BYTES / page_size.max(1)).clamp(2 * FIRST, 64)
 }
@@ -22,7 +22,7 @@ pub(super) fn most_ahead(page_size: usize) -> usize {
 pub struct ReadAhead {
     /// The number of following leaves that were hinted.
     hinted: usize,
-    /// How many leaves are to be hinted. Less than [`FIRST`] before the first hint.
+    /// How many leaves ahead hints reach. Less than [`FIRST`] before the first hint.
     reach: usize,
     /// The hints have come to the last leaf.
     ended: bool,
@@ -44,7 +44,8 @@ impl ReadAhead {
         self.hinted = self.hinted.saturating_sub(1);
     }
 
-    /// Hints more leaves as soon as half of the hinted ones are used, so that the device always has some to read.
+    /// Hints more leaves as soon as half of the hinted ones are used, so that the device has more to read before all
+    /// are used.
     #[cold]
     fn missing<S: PageRead>(&mut self, tree: &Tree, store: &S, key: &[u8]) {
         if self.hinted <= self.reach / 2 && !self.ended {
@@ -61,9 +62,9 @@ impl ReadAhead {
 }
 
 impl Tree {
-    /// Hints that these leaves will be read, which are counted from the one that covers `key`. Returns the number of
-    /// leaves up to the last one that was hinted, or up to the last leaf of the tree. No latch is held while a hint is
-    /// given: the store may have to read where the leaves are.
+    /// Hints that `leaves` will be read. Leaf 0 is the one that covers `key`. Returns how many leaves are hinted,
+    /// counted from leaf 0; less than `leaves.end` if the tree ends. Holds no latch while it calls the store, because
+    /// the store may have to read chunks of the page table.
     fn will_read_from<S: PageRead>(&self, store: &S, key: &[u8], leaves: Range<usize>) -> Result<usize> {
         let (mut known, mut from, mut upper, mut children) = (0, key.to_vec(), Vec::new(), Vec::new());
         loop {

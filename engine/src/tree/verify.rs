@@ -120,7 +120,7 @@ struct Walk<'v, S> {
     seen: HashSet<PageId>,
     stats: TreeStats,
     waiting: Vec<Expected>,
-    /// How many of the last waiting pages were hinted.
+    /// How many pages at the end of `waiting` have been hinted.
     hinted: usize,
     /// The pages of the key heap that leaves refer to, and the number of references.
     heap: BTreeMap<PageId, u64>,
@@ -337,7 +337,7 @@ impl<S: PageRead> Walk<'_, S> {
         Ok(())
     }
 
-    /// The next page to visit.
+    /// The next page to visit. Hints the pages after it if none is hinted.
     fn next(&mut self) -> Option<Expected> {
         if self.hinted == 0 {
             self.hinted = most_ahead(self.store.page_size()).min(self.waiting.len());
@@ -368,6 +368,7 @@ impl<S: PageRead> Walk<'_, S> {
 
     fn children(&mut self, page: Page<'_>, expected: &Expected) -> Result<()> {
         let (own_lower, own_upper) = fences(page);
+        // The children come before the pages that were hinted.
         self.hinted = 0;
         // The first child is taken from the stack first, so that leaves are visited in order.
         for slot in (0..page.count()).rev() {

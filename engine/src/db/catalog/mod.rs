@@ -75,7 +75,7 @@ pub(crate) fn all_tables() -> (Vec<u8>, Vec<u8>) {
 }
 
 impl TableEntry {
-    /// Where a record has its number of entries.
+    /// The byte offset of the number of entries in a record.
     pub(crate) const ENTRIES_AT: u16 = 8;
 
     /// The record's bytes.

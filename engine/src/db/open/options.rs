@@ -238,8 +238,8 @@ impl Builder {
     /// Whether pages are read and written with direct I/O, so that [`Builder::cache`] is the only cache of pages.
     /// Default `false`: the system keeps pages of the file in its file cache, too, as far as it has memory to spare.
     /// A page that is only in the file cache is read much faster than from the device. Use direct I/O, with a cache of
-    /// most of the memory, if the program has the machine for itself: then no page is in memory twice. Buffers take up
-    /// to 10 MiB beside the cache. The log always goes through the file cache. A database in memory ignores this
+    /// most of the memory, if the program has the machine for itself: then no page is in memory twice. Buffers take
+    /// about 10 MiB beside the cache. The log always goes through the file cache. A database in memory ignores this
     /// option. Only Linux has it.
     ///
     /// ```

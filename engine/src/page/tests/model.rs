@@ -22,7 +22,8 @@ fn steps(shape: Shape) -> impl Strategy<Value = Vec<Step>> {
         1 => (entry(shape), 1usize..400, prop_oneof![Just(1u64), 1u64..40, Just(70_000)], any::<bool>())
             .prop_map(|(entry, count, apart, together)| Step::Run(entry, count, apart, together)),
         1 => proptest::collection::vec(entry(shape), 1..60).prop_map(Step::Many),
-        1 => (any::<prop::sample::Index>(), 0u16..12, any::<i64>()).prop_map(|(at, offset, d)| Step::Add(at, offset, d)),
+        1 => (any::<prop::sample::Index>(), 0u16..12, any::<i64>())
+            .prop_map(|(at, offset, delta)| Step::Add(at, offset, delta)),
     ];
     proptest::collection::vec(step, 0..120)
 }

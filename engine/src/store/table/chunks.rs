@@ -143,7 +143,8 @@ impl TableStore {
 /// may overlap. Otherwise a write could overwrite the image of another page of the chunk, or free its place. Only
 /// `check_places` finds a place that another chunk, or the page table itself, also uses.
 fn check_runs(state: &State, runs: &mut [(Extent, PageId)]) -> Result<()> {
-    let wrong = |page: PageId, what: &str| Err(corrupt(format!("the place of page {page}, or one next to it, {what}")));
+    let wrong =
+        |page: PageId, what: &str| Err(corrupt(format!("the place of page {page}, or the place next to it, {what}")));
     if let Some((_, page)) = runs.iter().find(|(run, _)| !state.allocator.is_used(*run)) {
         return wrong(*page, "is free in the free map");
     }

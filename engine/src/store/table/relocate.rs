@@ -31,7 +31,7 @@ impl TableStore {
         Ok(highest.into_sorted_vec().into_iter().map(|Reverse((_, id))| id).collect())
     }
 
-    /// Moves the highest images to lower places. The next checkpoint also writes each chunk of the page table again
+    /// Moves the highest images to lower places. The next checkpoint also rewrites each chunk of the page table
     /// whose place is beyond the length of a file without free runs. A page does not move if no lower place is free for
     /// it. The places that become empty are free after the next checkpoint.
     ///

@@ -16,7 +16,7 @@ use std::iter::Peekable;
 
 /// Log bytes of a record besides its key and its value.
 const RECORD_LOG: usize = 16;
-/// Log bytes of an addition to a record, and the most bytes of its numbers in a logical record.
+/// The most log bytes of an addition to a record, and of its numbers in a logical record.
 const ADD_LOG: usize = 24;
 /// Log bytes of a change of an allocation map.
 const MAP_LOG: usize = 64;

@@ -111,7 +111,7 @@ impl Engine {
         while !last && applier.pages() < max_pages && applier.len() < max_log {
             last = !self.apply_next(&applier, steps, progress, catalog)?;
         }
-        // It is in one batch with the changes: a step that adds to a number must not be applied again.
+        // The progress record is in the same batch as the changes. Otherwise recovery could apply an addition again.
         applier.progress(progress.done, last);
         Ok((self.append_batch(applier.finish(), start)?, last))
     }

@@ -95,7 +95,7 @@ impl Engine {
         let Some(store) = &self.store else { return };
         let ids = self.withheld.take_before(redo);
         if store.reuses_ids_at_once() {
-            // Such a store could not drop these pages. Try again.
+            // The ids are here because the store could not drop these pages. Drop them again.
             return self.release_pages(&ids);
         }
         for id in ids {
