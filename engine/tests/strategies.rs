@@ -199,6 +199,46 @@ fn leaves_that_miss_the_target_are_split() -> Result<()> {
     Ok(())
 }
 
+/// A table that is so small that its compression does not matter keeps its options.
+#[test]
+fn the_selective_strategy_leaves_tiny_tables_as_they_are() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Database::builder().page_size(8192).create(folder.path().join("t.duramen"))?;
+    let tx = db.begin_write()?;
+    let (compression, target, overflow) = (Compression::Lz4, Target::Bytes(4096), Overflow::Split);
+    let options = TableOptions { compression, target, overflow, ..TableOptions::default() };
+    #[cfg(feature = "zstd")]
+    let options = TableOptions { compression: Compression::Zstd(5), dictionary: true, ..options };
+    tx.create_untyped("empty", "u32", "bytes", options)?;
+    tx.create_untyped("tiny", "u32", "bytes", options)?.put(&7u32.to_be_bytes(), b"oak")?;
+    tx.create_untyped("plain", "u32", "bytes", TableOptions::default())?.put(&7u32.to_be_bytes(), b"oak")?;
+    tx.commit()?;
+    let options = |db: &Database| -> Result<Vec<_>> {
+        let tables = db.begin_read()?.tables()?;
+        Ok(tables.into_iter().map(|t| (t.compression, t.target, t.overflow, t.dictionary)).collect())
+    };
+    let before = options(&db)?;
+    for target in [Target::Fit, Target::Bytes(2048)] {
+        let plan = CompressionPlan::new(Strategy::SELECTIVE, Compression::Lz4).target(target);
+        for table in db.analyze(&plan, |_| ())? {
+            assert_eq!(table.reason, Reason::TooSmall, "{table:?}");
+            assert_eq!((table.choice, table.choice_target), (table.current, table.current_target), "{table:?}");
+        }
+        db.compact_with(&plan, |_| ())?;
+        assert_eq!(options(&db)?, before);
+    }
+    // Together with a table that is large enough it gets one decision.
+    let tx = db.begin_write()?;
+    let mut large = tx.create_untyped("large", "u32", "bytes", TableOptions::default())?;
+    (0..ENTRIES).try_for_each(|key| large.put(&key.to_be_bytes(), &noise(key, 200)))?;
+    drop(large);
+    tx.commit()?;
+    let plan = CompressionPlan::new(Strategy::SELECTIVE, Compression::Lz4).group(["large", "tiny"]);
+    let analysis = analysis(&db, &plan)?;
+    assert_eq!((analysis["tiny"].reason, analysis["tiny"].choice), (Reason::NoSaving, Compression::None));
+    Ok(())
+}
+
 #[test]
 fn plans_that_cannot_be_met_are_refused_and_change_nothing() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();

@@ -124,6 +124,20 @@ fn a_dictionary_is_trained_where_it_pays_and_the_option_is_kept() {
 }
 
 #[test]
+fn the_selective_strategy_leaves_an_empty_table_as_it_is() {
+    let place = forest();
+    place.ok("load t.duramen empty -q --compress zstd:5 --dictionary --target 4K --overflow split", "");
+    let before = place.json("tables t.duramen")[0].clone();
+    let report = place.json("analyze t.duramen");
+    assert!(report["tables"][0]["why"].as_str().unwrap().contains("so few pages"), "{report}");
+    place.ok("compact t.duramen --strategy selective", "");
+    let after = place.json("tables t.duramen")[0].clone();
+    assert_eq!((before["name"].as_str(), before["compression"].as_str()), (Some("empty"), Some("zstd:5 dictionary")));
+    assert_eq!((&after["compression"], &after["target"]), (&before["compression"], &before["target"]));
+    assert_eq!(compressions(&place)["text"], "lz4");
+}
+
+#[test]
 fn a_plan_that_cannot_be_met_is_an_error_that_says_why() {
     let place = forest();
     for (command, says) in [

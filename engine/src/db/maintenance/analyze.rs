@@ -81,7 +81,7 @@ impl Database {
         let chosen = policies.iter().position(|policy| *policy == plan.policy);
         let analysis = |(((table, sample), reasons), id): (((TableInfo, Sample), Vec<Reason>), &TableId)| {
             let reason = chosen.and_then(|chosen| reasons.get(chosen)).copied().unwrap_or(Reason::StrategyNone);
-            let choice = if reason.compresses() { plan.policy } else { uncompressed_policy(&table) };
+            let choice = policy_after(reason, plan, &table);
             let methods = (0..).zip(&policies).zip(&reasons);
             let method = |((index, policy), reason): ((usize, &PagePolicy), &Reason)| {
                 sample.analysis(index, *policy, *reason, scale)
@@ -126,12 +126,14 @@ impl Database {
     /// The policy of each table after the plan, by name. Pages are sampled only for a strategy that needs them.
     pub(super) fn choices(&self, plan: &CompressionPlan) -> Result<HashMap<String, PagePolicy>> {
         if let Strategy::Selective { .. } = plan.strategy {
-            let analyzed = self.analyze(plan, |_| ())?;
-            let policy = |table: &TableAnalysis| match table.choice {
-                Compression::None => PagePolicy { target: table.choice_target, ..PagePolicy::default() },
-                _ => plan.policy,
+            let reasons: HashMap<String, Reason> =
+                self.analyze(plan, |_| ())?.into_iter().map(|table| (table.table, table.reason)).collect();
+            let tables = self.begin_read()?.tables()?;
+            let policy = |table: TableInfo| {
+                let reason = *reasons.get(&table.name)?;
+                Some((table.name.clone(), policy_after(reason, plan, &table)))
             };
-            return Ok(analyzed.iter().map(|table| (table.table.clone(), policy(table))).collect());
+            return Ok(tables.into_iter().filter_map(policy).collect());
         }
         let tables = self.begin_read()?.tables()?;
         self.check_plan(plan, &tables)?;
@@ -240,6 +242,15 @@ impl Trials {
             of.write_time += result.write_time;
             of.read_time += result.read_time;
         }
+    }
+}
+
+/// The policy of a table after the decision of a strategy.
+fn policy_after(reason: Reason, plan: &CompressionPlan, table: &TableInfo) -> PagePolicy {
+    match reason {
+        Reason::TooSmall => table.policy(),
+        reason if reason.compresses() => plan.policy,
+        _ => uncompressed_policy(table),
     }
 }
 

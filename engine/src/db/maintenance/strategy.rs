@@ -27,7 +27,8 @@ pub enum Strategy {
     All,
     /// The tables whose pages nearly all compress well. Let SS be the share of bytes that compression saves in all
     /// pages of a table, and CPss the share that it saves in the median page. A table is compressed if at least half of
-    /// its pages become smaller, and (1 - delta) CPss <= SS.
+    /// its pages become smaller, and (1 - delta) CPss <= SS. A table stays as it is if at most one of its pages was
+    /// sampled and that page does not become smaller.
     Selective {
         /// How far SS may be below CPss: from 0 to 1. The paper uses 0.1.
         delta: f64,
@@ -165,7 +166,7 @@ pub enum Reason {
     StrategyNone,
     /// The strategy is [`Strategy::All`].
     StrategyAll,
-    /// No page of the table was sampled: it has few pages, or none.
+    /// At most one page of the table was sampled, and it does not become smaller. The table stays as it is.
     TooSmall,
     /// Fewer than half of its pages become smaller.
     NoSaving,
@@ -189,7 +190,7 @@ impl fmt::Display for Reason {
         f.pad(match self {
             Reason::StrategyNone => "the strategy compresses no table",
             Reason::StrategyAll => "the strategy compresses every table",
-            Reason::TooSmall => "no page was sampled, because it has so few",
+            Reason::TooSmall => "it has so few pages that compression does not matter",
             Reason::NoSaving => "fewer than half of its pages become smaller",
             Reason::BelowMedian => "SS < (1 - delta) CPss",
             Reason::AboveMedian => "SS > CPss",
@@ -331,7 +332,7 @@ pub(super) fn decide(strategy: Strategy, samples: &[&Sample], index: usize) -> R
     };
     let (saving, median) = savings(samples, index);
     match () {
-        () if samples.iter().all(|sample| sample.plain.is_empty()) => Reason::TooSmall,
+        () if median <= 0.0 && samples.iter().all(|sample| sample.plain.len() <= 1) => Reason::TooSmall,
         () if median <= 0.0 => Reason::NoSaving,
         () if saving + ROUNDING < (1.0 - delta) * median => Reason::BelowMedian,
         () if strict && saving > median + ROUNDING => Reason::AboveMedian,
@@ -366,7 +367,11 @@ mod tests {
         // Most pages stay as they are.
         let poor = sample(&[8, 8, 8, 16, 16, 16, 16, 16, 16, 16]);
         assert_eq!(decide(selective(1.0, false), &[&poor], 0), Reason::NoSaving);
-        assert_eq!(decide(selective(0.1, false), &[&sample(&[])], 0), Reason::TooSmall);
+        // One page says nothing against compression, but for it.
+        for (stored, reason) in [(&[][..], Reason::TooSmall), (&[16], Reason::TooSmall), (&[15], Reason::Close)] {
+            assert_eq!(decide(selective(0.1, false), &[&sample(stored)], 0), reason);
+        }
+        assert_eq!(decide(selective(0.1, false), &[&sample(&[16]), &sample(&[16, 16])], 0), Reason::NoSaving);
         // Together, the two tables have CPss = 1/2 and SS = .45.
         assert_eq!(decide(selective(0.1, false), &[&even, &uneven], 0), Reason::Close);
         assert_eq!(decide(Strategy::All, &[&poor], 0), Reason::StrategyAll);
