@@ -90,7 +90,7 @@ fn tables_of_every_kind_are_the_same_after_every_conversion() -> Result<()> {
             last = Some(done);
         })?;
         let entries = kinds.iter().map(|kind| kind.entries.len() as u64).sum();
-        assert_eq!(last, Some(CompactProgress { entries, of: entries }), "{what}");
+        assert_eq!(last, Some(CompactProgress { analysis: None, entries, of: entries }), "{what}");
         assert_eq!(
             (report.entries, report.bytes_after),
             (entries, volume.open(NAME, OpenMode::Read)?.size()?),

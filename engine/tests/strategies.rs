@@ -1,7 +1,7 @@
 //! Promise: an analysis shows what compression saves, and a compaction gives each table the compression that the
 //! strategy chooses. No entry changes.
 
-use duramen::db::{Compression, CompressionPlan, Overflow, Reason, Strategy, TableAnalysis, Target};
+use duramen::db::{AnalyzeProgress, Compression, CompressionPlan, Overflow, Reason, Strategy, TableAnalysis, Target};
 use duramen::{Database, Error, Result, TableOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -196,6 +196,28 @@ fn leaves_that_miss_the_target_are_split() -> Result<()> {
     }
     let [(whole, spilled), (halves, met)] = sizes[..] else { panic!("{sizes:?}") };
     assert!(halves > whole * 5 / 4 && spilled > 12_000 && met < 9000, "{sizes:?}");
+    Ok(())
+}
+
+/// Each page of the file is sampled before the first entry is rewritten. Other strategies sample none.
+#[test]
+fn a_compaction_reports_its_analysis_and_then_its_entries() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.duramen");
+    let entries = build(&path)?.len() as u64;
+    let db = Database::open(&path)?;
+    let pages = db.stats().pages;
+    for strategy in [Strategy::SELECTIVE, Strategy::All] {
+        let mut reports = Vec::new();
+        db.compact_with(&CompressionPlan::new(strategy, Compression::Lz4), |done| reports.push(done))?;
+        let (analyzing, rebuilding): (Vec<_>, Vec<_>) = reports.iter().partition(|done| done.analysis.is_some());
+        assert!(reports.starts_with(&analyzing) && reports.iter().all(|done| done.of == entries), "{reports:?}");
+        assert!(analyzing.iter().all(|done| done.entries == 0), "{reports:?}");
+        assert_eq!(rebuilding.last().map(|done| done.entries), Some(entries));
+        let end = analyzing.last().and_then(|done| done.analysis);
+        let all = AnalyzeProgress { pages, of: pages };
+        assert_eq!(end, (strategy == Strategy::SELECTIVE).then_some(all));
+    }
     Ok(())
 }
 

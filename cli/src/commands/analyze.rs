@@ -5,7 +5,9 @@ use crate::args::Analyze;
 use crate::failure::{Completion, Result};
 use crate::progress::{Meter, Unit};
 use crate::report;
-use duramen::db::{Compression, CompressionPlan, DictionaryAnalysis, MethodAnalysis, Strategy, TableAnalysis, Target};
+use duramen::db::{
+    AnalyzeProgress, Compression, CompressionPlan, DictionaryAnalysis, MethodAnalysis, Strategy, TableAnalysis, Target,
+};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -86,10 +88,7 @@ pub(super) fn run(args: &Analyze) -> Result<Completion> {
     let plan = plan::of(&args.plan, Strategy::SELECTIVE)?;
     let db = open::reading(&args.database)?;
     let mut meter = None;
-    let tables = db.analyze(&plan, |done| {
-        let begin = || Meter::begin("analyzing", Unit::Count("pages"), Some(done.of), args.progress.quiet);
-        meter.get_or_insert_with(begin).show(done.pages, String::new);
-    });
+    let tables = db.analyze(&plan, |done| show(&mut meter, done, args.progress.quiet));
     drop(meter);
     let tables = tables?;
     let (strategy, compress) = (plan.strategy(), plan.compression().to_string());
@@ -108,6 +107,12 @@ pub(super) fn run(args: &Analyze) -> Result<Completion> {
     };
     report::print(&report, args.report.format)?;
     Ok(Completion::Done)
+}
+
+/// Shows progress. The first report begins the meter.
+pub(super) fn show(meter: &mut Option<Meter>, done: AnalyzeProgress, quiet: bool) {
+    let begin = || Meter::begin("analyzing", Unit::Count("pages"), Some(done.of), quiet);
+    meter.get_or_insert_with(begin).show(done.pages, String::new);
 }
 
 fn dictionary_row(table: &TableAnalysis) -> Option<DictionaryRow> {

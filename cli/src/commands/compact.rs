@@ -1,6 +1,6 @@
 //! `compact`: rebuilds full pages and shrinks the file, in place or in a new file with another page store or page size.
 
-use super::{open, plan};
+use super::{analyze, open, plan};
 use crate::args::{Compact, NewFile};
 use crate::failure::{Completion, Failure, Result};
 use crate::progress::{Meter, Unit};
@@ -38,8 +38,14 @@ pub(super) fn run(args: &Compact) -> Result<Completion> {
 /// Rebuilds the tables in the file. Returns the number of entries.
 fn compact(args: &Compact) -> Result<u64> {
     let db = open::writing(&args.database, args.log)?;
-    let mut meter = None;
-    let progress = |done| show(&mut meter, "compacting", done, args);
+    let (mut analysis, mut meter) = (None, None);
+    let progress = |done: CompactProgress| match done.analysis {
+        Some(done) => analyze::show(&mut analysis, done, args.progress.quiet),
+        None => {
+            analysis = None;
+            show(&mut meter, "compacting", done, args);
+        }
+    };
     let report = match plan::is_given(&args.plan) {
         true => db.compact_with(&plan::of(&args.plan, Strategy::All)?, progress)?,
         false => db.compact(progress)?,

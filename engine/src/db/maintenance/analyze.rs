@@ -64,20 +64,10 @@ impl Database {
         plan: &CompressionPlan,
         mut progress: impl FnMut(AnalyzeProgress),
     ) -> Result<Vec<TableAnalysis>> {
-        let tx = self.begin_read()?;
-        let tables = tx.tables()?;
-        self.check_plan(plan, &tables)?;
-        let id = |table: &TableInfo| Ok(tx.open_untyped(&table.name)?.entry.tree.table);
-        let ids: Vec<TableId> = tables.iter().map(id).collect::<Result<_>>()?;
-        drop(tx);
-        if !self.shared().read_only {
-            self.checkpoint()?;
-        }
         let policies = policies(plan.policy, self.shared().engine.page_size());
-        let uncompressed: Vec<PagePolicy> = tables.iter().map(uncompressed_policy).collect();
-        let Sampled { samples, scale } = self.sample(&ids, &uncompressed, &policies, &mut progress)?;
+        let Decided { tables, ids, sampled, decisions } = self.decide(plan, &policies, &mut progress)?;
+        let Sampled { samples, scale } = sampled;
         let dictionaries = self.dictionary_analyses(plan, &ids)?;
-        let decisions = decisions(plan, &tables, &samples, policies.len());
         let chosen = policies.iter().position(|policy| *policy == plan.policy);
         let analysis = |(((table, sample), reasons), id): (((TableInfo, Sample), Vec<Reason>), &TableId)| {
             let reason = chosen.and_then(|chosen| reasons.get(chosen)).copied().unwrap_or(Reason::StrategyNone);
@@ -103,6 +93,28 @@ impl Database {
         Ok(tables.into_iter().zip(samples).zip(decisions).zip(&ids).map(analysis).collect())
     }
 
+    /// Samples pages with these policies, and decides about each table and each policy.
+    fn decide(
+        &self,
+        plan: &CompressionPlan,
+        policies: &[PagePolicy],
+        progress: &mut dyn FnMut(AnalyzeProgress),
+    ) -> Result<Decided> {
+        let tx = self.begin_read()?;
+        let tables = tx.tables()?;
+        self.check_plan(plan, &tables)?;
+        let id = |table: &TableInfo| Ok(tx.open_untyped(&table.name)?.entry.tree.table);
+        let ids: Vec<TableId> = tables.iter().map(id).collect::<Result<_>>()?;
+        drop(tx);
+        if !self.shared().read_only {
+            self.checkpoint()?;
+        }
+        let uncompressed: Vec<PagePolicy> = tables.iter().map(uncompressed_policy).collect();
+        let sampled = self.sample(&ids, &uncompressed, policies, progress)?;
+        let decisions = decisions(plan, &tables, &sampled.samples, policies.len());
+        Ok(Decided { tables, ids, sampled, decisions })
+    }
+
     /// What dictionaries would save in these tables, if the plan allows them.
     fn dictionary_analyses(
         &self,
@@ -123,17 +135,23 @@ impl Database {
         Ok(gains.into_iter().map(analysis).collect())
     }
 
-    /// The policy of each table after the plan, by name. Pages are sampled only for a strategy that needs them.
-    pub(super) fn choices(&self, plan: &CompressionPlan) -> Result<HashMap<String, PagePolicy>> {
+    /// The policy of each table after the plan, by name. Pages are sampled only for a strategy that needs them, and only
+    /// with the compression of the plan.
+    pub(super) fn choices(
+        &self,
+        plan: &CompressionPlan,
+        progress: &mut dyn FnMut(AnalyzeProgress),
+    ) -> Result<HashMap<String, PagePolicy>> {
         if let Strategy::Selective { .. } = plan.strategy {
-            let reasons: HashMap<String, Reason> =
-                self.analyze(plan, |_| ())?.into_iter().map(|table| (table.table, table.reason)).collect();
-            let tables = self.begin_read()?.tables()?;
-            let policy = |table: TableInfo| {
-                let reason = *reasons.get(&table.name)?;
-                Some((table.name.clone(), policy_after(reason, plan, &table)))
+            let compresses = plan.policy.compression != Compression::None;
+            let policies = if compresses { &[plan.policy][..] } else { &[] };
+            let Decided { tables, decisions, .. } = self.decide(plan, policies, progress)?;
+            let policy = |(table, reasons): (TableInfo, Vec<Reason>)| {
+                let reason = reasons.first().copied().unwrap_or(Reason::StrategyNone);
+                let policy = policy_after(reason, plan, &table);
+                (table.name, policy)
             };
-            return Ok(tables.into_iter().filter_map(policy).collect());
+            return Ok(tables.into_iter().zip(decisions).map(policy).collect());
         }
         let tables = self.begin_read()?.tables()?;
         self.check_plan(plan, &tables)?;
@@ -198,6 +216,14 @@ impl Database {
         }
         Ok(Sampled { samples, scale: all.len() as f64 / (of as f64).max(1.0) })
     }
+}
+
+/// The tables of a database with their ids, the sampled pages of each, and the decision about each with each policy.
+struct Decided {
+    tables: Vec<TableInfo>,
+    ids: Vec<TableId>,
+    sampled: Sampled,
+    decisions: Vec<Vec<Reason>>,
 }
 
 /// The sampled pages of each table.

@@ -1,5 +1,6 @@
 //! Compaction: rebuilds every table with full pages, moves every page to the front of the file, and truncates the file.
 
+use super::analyze::AnalyzeProgress;
 use super::bulk::{DEFAULT_FILL, Sink};
 use crate::base::Result;
 use crate::base::TableId;
@@ -29,6 +30,9 @@ use std::ops::Bound;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CompactProgress {
+    /// The progress of the analysis for the selective strategy, which is before the first entry is rewritten. `None`
+    /// afterwards, and for all other compactions.
+    pub analysis: Option<AnalyzeProgress>,
     /// The number of entries rewritten so far.
     pub entries: u64,
     /// The number of all entries.
@@ -122,7 +126,10 @@ impl Database {
         mut progress: impl FnMut(CompactProgress),
     ) -> Result<CompactReport> {
         self.shared().check_writable()?;
-        let choices = self.choices(plan)?;
+        let of = self.begin_read()?.tables()?.iter().map(|table| table.entries).sum();
+        let choices = self.choices(plan, &mut |analysis| {
+            progress(CompactProgress { analysis: Some(analysis), entries: 0, of });
+        })?;
         self.compact_to(&choices, &mut progress)
     }
 
@@ -140,7 +147,7 @@ impl Database {
         let tx = self.begin_write()?;
         let tables = tx.tables()?;
         let of = tables.iter().map(|table| table.entries).sum();
-        let mut done = CompactProgress { entries: 0, of };
+        let mut done = CompactProgress { analysis: None, entries: 0, of };
         let mut before: Vec<(TableId, PagePolicy)> = Vec::new();
         let rebuilt = tables.iter().try_for_each(|table| {
             let choice = choices.get(&table.name).copied().filter(|choice| *choice != table.policy());

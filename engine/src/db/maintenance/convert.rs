@@ -151,7 +151,7 @@ impl Builder {
 fn copy(old: &Database, new: &Database, progress: &mut dyn FnMut(CompactProgress)) -> Result<u64> {
     let from = old.begin_read()?;
     let tables = from.tables()?;
-    let mut done = CompactProgress { entries: 0, of: tables.iter().map(|table| table.entries).sum() };
+    let mut done = CompactProgress { analysis: None, entries: 0, of: tables.iter().map(|table| table.entries).sum() };
     let mut tx = new.begin_write()?;
     for table in tables {
         let table = from.open_untyped(&table.name)?;
