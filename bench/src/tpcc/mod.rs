@@ -60,7 +60,7 @@ pub struct Args {
     /// Bytes of a page
     #[arg(long, default_value_t = PAGE, value_name = "BYTES")]
     page_size: ByteSize,
-    /// Which tables are compressed: none, all, selective, selective:DELTA
+    /// Which tables are compressed: none, all, selective[:DELTA][:strict]
     #[arg(long, default_value_t = Strategy::SELECTIVE)]
     strategy: Strategy,
     /// How: lz4, zstd[:LEVEL], zlib[:LEVEL] [default: zlib for rows of InnoDB, else zstd]
