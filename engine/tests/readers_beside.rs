@@ -21,6 +21,8 @@ mod beside;
 mod keys;
 #[path = "workload/layouts.rs"]
 mod layouts;
+#[path = "workload/policies.rs"]
+mod policies;
 #[path = "workload/stores.rs"]
 mod stores;
 
@@ -211,7 +213,8 @@ fn every_read_beside_every_change_gives_what_its_snapshot_must_show() -> Result<
             Some(volume) => {
                 let volume = Arc::new(HookedVolume::new(volume, Arc::new(SlowSyncs::default())));
                 let store = STORES[(seed / 2) as usize % STORES.len()];
-                let db = options.store(store).page_size(4096).create_on(volume.clone(), NAME)?;
+                let page_size = rng.choice([4096, 8192]).unwrap();
+                let db = options.store(store).page_size(page_size).create_on(volume.clone(), NAME)?;
                 work_on(seed, &db, &history, &mut rng, end)?;
                 db.close()?;
                 check(&Database::builder().open_on(volume, NAME)?, &history)?;

@@ -163,11 +163,16 @@ fn with_a_target_places_have_one_of_two_lengths() -> Result<()> {
 /// A leaf of noise does not compress. With `split` each leaf ends up in a place of the target.
 #[test]
 fn leaves_that_miss_the_target_are_split() -> Result<()> {
+    [false, true].into_iter().try_for_each(split_leaves)
+}
+
+/// `background`: background threads compress and split as well.
+fn split_leaves(background: bool) -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let mut sizes = Vec::new();
     for overflow in [Overflow::Spill, Overflow::Split] {
         let path = folder.path().join(format!("{overflow}.duramen"));
-        let db = Database::builder().page_size(16384).cache(1 << 20).background(false).create(&path)?;
+        let db = Database::builder().page_size(16384).cache(1 << 20).background(background).create(&path)?;
         let tx = db.begin_write()?;
         let (compression, target) = (Compression::Lz4, Target::Bytes(8192));
         let options = TableOptions { compression, target, overflow, ..TableOptions::default() };

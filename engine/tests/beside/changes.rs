@@ -1,6 +1,7 @@
 //! Every kind of change, chosen by a seed. It is made in a transaction and in the history.
 
 use super::world::{Between, Content, History, KINDS, World};
+use crate::policies;
 use duramen::db::{DEFAULT_FILL, UntypedTable};
 use duramen::{Database, Durability, Error, Result, TableDef, WriteTransaction};
 use std::collections::BTreeMap;
@@ -77,6 +78,7 @@ impl Changing<'_> {
     fn create(&mut self, name: &str) -> Result<()> {
         let kind = self.rng.choice(KINDS).expect("a kind");
         let options = kind.options(self.rng);
+        let options = policies::drawn(self.rng, self.page_size, options);
         let (keys, values) = kind.types();
         drop(self.tx.create_untyped(name, keys, values, options)?);
         self.world.insert(name.to_owned(), Arc::new(Content { kind, options, entries: BTreeMap::new() }));

@@ -1,13 +1,15 @@
 //! Promise: a database behaves like a set of ordered maps, whatever operations it gets, in any order. The random histories
-//! have every key list, keys longer than pages, many tables that are created, dropped and renamed, hundreds of range
-//! removals, values of many pages, snapshots that stay open during all of this, checkpoints, compaction, clean and
-//! unclean ends, and the smallest cache.
+//! have every key list, compressed pages, keys longer than pages, many tables that are created, dropped and renamed,
+//! hundreds of range removals, values of many pages, snapshots that stay open during all of this, checkpoints,
+//! compaction, clean and unclean ends, and the smallest cache.
 //!
 //! `DURAMEN_HISTORY_OPS` is the number of operations. `DURAMEN_HISTORY_SEED` runs one history only and prints its steps.
 
 mod draw;
 #[path = "../workload/layouts.rs"]
 mod layouts;
+#[path = "../workload/policies.rs"]
+mod policies;
 #[path = "../workload/stores.rs"]
 mod stores;
 
@@ -79,7 +81,7 @@ impl History {
     fn new(seed: u64, verbose: bool) -> Result<History> {
         let mut rng = Rng::with_seed(seed);
         let in_memory = rng.u8(0..4) == 0;
-        let page_size = 1 << if in_memory { rng.u32(9..17) } else { [12, 12, 12, 13, 14, 16][rng.usize(..6)] };
+        let page_size = 1 << if in_memory { rng.u32(9..17) } else { [12, 12, 13, 13, 14, 16][rng.usize(..6)] };
         let folder = (!in_memory).then(|| tempfile::tempdir().unwrap());
         let background = rng.u8(0..5) == 0;
         let (db, killed, model, snapshots) = (None, 0, Model::new(), Vec::new());
@@ -100,6 +102,13 @@ impl History {
         let options =
             Database::builder().store(self.store).page_size(self.page_size).cache(0).background(self.background);
         options.checkpoint_bytes(1 << 20).durability(Durability::None)
+    }
+
+    /// A kind of table, mostly with page compression.
+    fn draw_kind(&mut self) -> Kind {
+        let mut kind = Kind::draw(&mut self.rng, self.page_size);
+        kind.options = policies::drawn(&mut self.rng, self.page_size, kind.options);
+        kind
     }
 
     fn path(&self) -> Option<PathBuf> {
@@ -183,7 +192,7 @@ impl History {
     }
 
     fn load(&mut self, tx: &WriteTransaction, model: &mut Model, name: &str) -> Result<()> {
-        let kind = Kind::draw(&mut self.rng, self.page_size);
+        let kind = self.draw_kind();
         let count = self.rng.usize(0..400);
         let entries: Entries =
             (0..count).map(|_| (kind.key(&mut self.rng), kind.value(&mut self.rng).into())).collect();
@@ -202,7 +211,7 @@ impl History {
         let mut open = match model.contains_key(name) {
             true => tx.open_untyped(name)?,
             false => {
-                let kind = Kind::draw(&mut self.rng, self.page_size);
+                let kind = self.draw_kind();
                 self.tell(|| format!("create {name}, {kind:?}"));
                 model.insert(name.to_owned(), Table { kind, entries: Arc::default() });
                 tx.create_untyped(name, kind.keys, kind.values, kind.options)?
