@@ -10,6 +10,7 @@ use super::place::{Location, Place};
 use crate::base::PageId;
 use crate::base::bytes::{put_u32, put_u64};
 use std::cell::Cell;
+use std::collections::HashMap;
 
 /// In memory only: the image was written since the last freeze, and no log record contains its place. So the place is
 /// free as soon as the image is superseded.
@@ -117,7 +118,7 @@ pub(crate) struct PageTable {
     live: u64,
     /// Which pages have an image, for each chunk that the opening has decoded. It is valid for chunks that are not in
     /// memory. Empty after a checkpoint, and if the opening has decoded no chunk.
-    opened: Vec<WithImage>,
+    opened: HashMap<usize, WithImage>,
 }
 
 impl Default for PageTable {
@@ -133,7 +134,7 @@ impl Default for PageTable {
             hand: 0,
             pages: 0,
             live: 0,
-            opened: Vec::new(),
+            opened: HashMap::new(),
         }
     }
 }
@@ -339,10 +340,7 @@ impl PageTable {
     pub(crate) fn add_home(&mut self, index: usize, home: Location, (pages, live): (u64, u64), with_image: WithImage) {
         self.set_home(index, Some(home));
         self.count(pages, live);
-        self.opened.resize(self.opened.len().max(index + 1), WithImage::default());
-        if let Some(of_chunk) = self.opened.get_mut(index) {
-            *of_chunk = with_image;
-        }
+        self.opened.insert(index, with_image);
     }
 
     /// True if one more chunk may stay in memory in any case.
@@ -373,7 +371,7 @@ impl PageTable {
 
     /// A checkpoint that has captured so many chunks is durable: all that have not changed since can leave the memory.
     pub(crate) fn captured_are_durable(&mut self, captured: usize) {
-        self.opened = Vec::new();
+        self.opened = HashMap::new();
         let looks = MOST_LOOKS + LOOKS_AT_CHECKPOINT * captured;
         self.make_room(usize::MAX, looks.min(2 * self.chunks.len()));
     }
@@ -415,7 +413,7 @@ impl PageTable {
             Ok(pages) => return Ok(pages.into_iter().map(|(id, _)| id).collect()),
             Err(missing) => missing,
         };
-        let of_chunk = self.opened.get(index).ok_or(missing)?;
+        let of_chunk = self.opened.get(&index).ok_or(missing)?;
         let ids = (0..CHUNK_PAGES).filter(|slot| of_chunk.has(*slot));
         Ok(ids.filter_map(|slot| u32::try_from(index * CHUNK_PAGES + slot).ok()).map(PageId).collect())
     }
