@@ -7,6 +7,9 @@
 #define BLOCK (16 << 10)
 #define SYNC_BYTES (1 << 20)
 #define BACKGROUND_JOBS 6
+#define TWO_LEVEL_INDEX 2
+#define METADATA_BLOCK 4096
+#define SHARD_BITS 2
 
 struct store {
     rocksdb_t *db;
@@ -25,9 +28,24 @@ static void check(char *error, const char *what) {
     if (error) fail(what, error);
 }
 
+// The default number of shards leaves 512 KiB to each shard of a small cache. The filter of a file is longer than that,
+// would not stay in the cache, and would be read again for each record. So the cache has few shards, and filters and
+// indexes have partitions, as the wiki recommends ("Partitioned Index Filters").
+static rocksdb_cache_t *block_cache(uint64_t cache) {
+    rocksdb_lru_cache_options_t *options = rocksdb_lru_cache_options_create();
+    rocksdb_lru_cache_options_set_capacity(options, cache);
+    rocksdb_lru_cache_options_set_num_shard_bits(options, SHARD_BITS);
+    rocksdb_cache_t *created = rocksdb_cache_create_lru_opts(options);
+    rocksdb_lru_cache_options_destroy(options);
+    return created;
+}
+
 static rocksdb_block_based_table_options_t *table_options(uint64_t cache) {
     rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
-    rocksdb_block_based_options_set_block_cache(table, rocksdb_cache_create_lru(cache));
+    rocksdb_block_based_options_set_block_cache(table, block_cache(cache));
+    rocksdb_block_based_options_set_index_type(table, TWO_LEVEL_INDEX);
+    rocksdb_block_based_options_set_partition_filters(table, 1);
+    rocksdb_block_based_options_set_metadata_block_size(table, METADATA_BLOCK);
     rocksdb_block_based_options_set_block_size(table, BLOCK);
     rocksdb_block_based_options_set_cache_index_and_filter_blocks(table, 1);
     rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache(table, 1);
