@@ -8,6 +8,8 @@
 //! checks whether the change fits, and returns an error before it writes. So only a bug in the engine can cause a
 //! panic. If such a write were ignored, a page with the wrong bytes would be stored under a valid checksum.
 
+use std::ops::Range;
+
 /// The assertion of all writes in this file.
 #[inline(always)]
 #[track_caller]
@@ -58,6 +60,15 @@ pub fn put_array<const N: usize>(bytes: &mut [u8], at: usize, array: [u8; N]) {
     if let Some(field) = field {
         *field = array;
     }
+}
+
+/// `bytes[range]`, to be written. It must be inside `bytes`.
+#[inline(always)]
+#[track_caller]
+pub fn range_mut(bytes: &mut [u8], range: Range<usize>) -> &mut [u8] {
+    let range = bytes.get_mut(range);
+    must_fit(range.is_some());
+    range.unwrap_or_default()
 }
 
 /// Copies `source` to byte offset `at`. It must be inside `bytes`.
@@ -125,9 +136,7 @@ pub fn shift(bytes: &mut [u8], from: usize, to: usize, at: usize) {
 #[track_caller]
 pub fn zero(bytes: &mut [u8], from: usize, to: usize) {
     if from < to {
-        let range = bytes.get_mut(from..to);
-        must_fit(range.is_some());
-        range.unwrap_or_default().fill(0);
+        range_mut(bytes, from..to).fill(0);
     }
 }
 
@@ -146,11 +155,20 @@ pub fn u16_clamped(value: usize) -> u16 {
     u16::try_from(value).unwrap_or(u16::MAX)
 }
 
+/// `value` as a `u32` to be written. It must fit.
+#[inline(always)]
+#[track_caller]
+pub fn u32_of(value: impl TryInto<u32>) -> u32 {
+    let number = value.try_into().ok();
+    must_fit(number.is_some());
+    number.unwrap_or(u32::MAX)
+}
+
 /// `value` as a `u8` to be written. It must fit.
 #[inline(always)]
 #[track_caller]
-pub fn u8_of(value: u16) -> u8 {
-    must_fit(value <= u16::from(u8::MAX));
+pub fn u8_of(value: usize) -> u8 {
+    must_fit(value <= usize::from(u8::MAX));
     u8::try_from(value).unwrap_or(u8::MAX)
 }
 
@@ -295,7 +313,7 @@ mod tests {
     #[test]
     fn outside_writes_are_never_silent() {
         type Write = fn(&mut [u8]);
-        let writes: [(&str, Write); 13] = [
+        let writes: [(&str, Write); 15] = [
             ("a field", |bytes| put_u32(bytes, 0, 9)),
             ("a field far out", |bytes| put_u8(bytes, usize::MAX, 9)),
             ("bytes", |bytes| put(bytes, 2, &[1, 2])),
@@ -305,8 +323,10 @@ mod tests {
             ("a move from outside", |bytes| shift(bytes, 1, 4, 0)),
             ("a move to outside", |bytes| shift(bytes, 0, 2, 2)),
             ("a move of less than nothing", |bytes| shift(bytes, 2, 1, 0)),
+            ("a range", |bytes| range_mut(bytes, 2..4).fill(0)),
             ("zeros", |bytes| zero(bytes, 1, 4)),
             ("a number too large for its field", |bytes| put_u16(bytes, 0, u16_of(65_536))),
+            ("one too large for four bytes", |_| _ = u32_of(1u64 << 32)),
             ("one too large for a byte", |bytes| put_u8(bytes, 0, u8_of(256))),
             ("a length", |bytes| _ = crate::base::varint::put(bytes, 2, 128)),
         ];

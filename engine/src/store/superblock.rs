@@ -5,7 +5,7 @@
 
 use super::StoreKind;
 use super::totals::{TOTALS, WriteTotals};
-use crate::base::bytes::{get_u32, get_u64, put_u32, put_u64, slice};
+use crate::base::bytes::{get_u32, get_u64, put, put_u32, put_u64, put_u128, slice, u32_of};
 use crate::base::checksum::checksum;
 use crate::base::{Error, Lsn, Result, limits};
 use std::path::Path;
@@ -95,10 +95,8 @@ impl Superblock {
         let meta = &self.meta;
         put_u64(&mut bytes, 0, u64::from_le_bytes(MAGIC));
         put_u32(&mut bytes, VERSION, FORMAT_VERSION);
-        put_u32(&mut bytes, PAGE_SIZE, u32::try_from(meta.page_size).unwrap_or(0));
-        if let Some(field) = bytes.get_mut(DATABASE_ID..SEQUENCE) {
-            field.copy_from_slice(&meta.database_id.to_le_bytes());
-        }
+        put_u32(&mut bytes, PAGE_SIZE, u32_of(meta.page_size));
+        put_u128(&mut bytes, DATABASE_ID, meta.database_id);
         put_u64(&mut bytes, SEQUENCE, self.sequence);
         put_u32(&mut bytes, FLAGS, if meta.clean { FLAG_CLEAN } else { 0 });
         put_u32(&mut bytes, HIGH_WATER, meta.high_water);
@@ -108,10 +106,8 @@ impl Superblock {
         put_u64(&mut bytes, TABLE, meta.table.0);
         put_u64(&mut bytes, LAST, meta.last.0);
         assert!(self.own.len() <= MAX_OWN, "a store keeps {} bytes in the superblock", self.own.len());
-        put_u32(&mut bytes, OWN_LEN, u32::try_from(self.own.len()).unwrap_or(0));
-        if let Some(own) = bytes.get_mut(OWN..OWN + self.own.len()) {
-            own.copy_from_slice(&self.own);
-        }
+        put_u32(&mut bytes, OWN_LEN, u32_of(self.own.len()));
+        put(&mut bytes, OWN, &self.own);
         meta.life.encode(&mut bytes, LIFE);
         let crc = checksum(slice(&bytes, 0, CHECKSUM));
         put_u32(&mut bytes, CHECKSUM, crc);

@@ -19,7 +19,7 @@ pub(super) fn is_long(len: usize, page_size: usize) -> bool {
 pub(super) fn image(key: &[u8], first: PageId, page_size: usize) -> Vec<u8> {
     let mut image = bytes::slice(key, 0, limits::long_key_head(page_size)).to_vec();
     image.extend(first.0.to_le_bytes());
-    image.extend(u32::try_from(key.len()).unwrap_or(u32::MAX).to_le_bytes());
+    image.extend(bytes::u32_of(key.len()).to_le_bytes());
     image.extend(checksum::checksum(key).to_le_bytes());
     image
 }

@@ -16,7 +16,7 @@
 //! leaves out the LSN of the page, which always changes.
 
 use super::slot::{Geometry, Stamp, TURNS};
-use crate::base::bytes::{get_u8, get_u32, get_u64, put_u8, put_u32, slice};
+use crate::base::bytes::{copy, get_u8, get_u32, get_u64, put_u8, put_u32, range_mut, slice, u8_of};
 use crate::base::checksum::{chained, checksum};
 use crate::base::{Lsn, PageId};
 use crate::io::BLOCK;
@@ -149,16 +149,12 @@ impl Geometry {
     /// Fills `block`, which is zeros, with these segments of `page`; [`Geometry::seal_delta`] completes it.
     pub(super) fn fill_delta(&self, block: &mut [u8], page: &[u8], segments: &Segments) {
         put_u32(block, RESULT, checksum(page));
-        put_u8(block, SEGMENT_LOG, u8::try_from(segments.len.ilog2()).unwrap_or(0));
+        put_u8(block, SEGMENT_LOG, u8_of(segments.len.ilog2() as usize));
         let mut at = BITS + segments.bytes_of_bits();
-        if let Some(bits) = block.get_mut(BITS..at) {
-            bits.copy_from_slice(slice(&segments.bits, 0, bits.len()));
-        }
+        copy(range_mut(block, BITS..at), slice(&segments.bits, 0, segments.bytes_of_bits()));
         for range in segments.ranges() {
             let end = at + range.len();
-            if let Some(bytes) = block.get_mut(at..end) {
-                bytes.copy_from_slice(slice(page, range.start, range.end));
-            }
+            copy(range_mut(block, at..end), slice(page, range.start, range.end));
             at = end;
         }
     }

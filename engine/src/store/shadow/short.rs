@@ -17,7 +17,7 @@
 
 use super::slot::Geometry;
 use crate::base::bytes::{
-    get_u8, get_u16, get_u32, get_u64, put, put_u8, put_u16, put_u32, put_u64, slice, u16_of, zero,
+    get_u8, get_u16, get_u32, get_u64, put, put_u8, put_u16, put_u32, put_u64, slice, u8_of, u16_of, zero,
 };
 use crate::base::{Lsn, PageId};
 use crate::io::BLOCK;
@@ -85,7 +85,7 @@ impl Geometry {
         put_u64(slot, at, lsn.0);
         put_u32(slot, at + PAGE, page.0);
         put_u16(slot, at + LENGTH, u16_of(content.len()));
-        put_u8(slot, at + BLOCKS, u8::try_from(blocks).unwrap_or(0));
+        put_u8(slot, at + BLOCKS, u8_of(blocks));
         put_u8(slot, at + ENCODING, encoding as u8);
     }
 }

@@ -13,7 +13,7 @@
 
 use super::short::SHORT;
 use super::states::PageState;
-use crate::base::bytes::{get_u8, get_u32, put_u8, put_u32, slice};
+use crate::base::bytes::{get_u8, get_u32, put_u8, put_u32, slice, u8_of};
 use crate::base::checksum::checksum;
 use crate::base::limits::{SLOT_TRAILER, check_page_size};
 use crate::base::{Lsn, PageId};
@@ -272,6 +272,6 @@ impl Geometry {
     }
 
     fn slot_log(&self) -> u8 {
-        u8::try_from(self.slot().ilog2()).unwrap_or(0)
+        u8_of(self.slot().ilog2() as usize)
     }
 }

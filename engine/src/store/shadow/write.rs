@@ -5,6 +5,7 @@ use super::delta::{Order, REWRITTEN, Segments, next_number};
 use super::slot::{Side, Stamp};
 use super::states::{Kind, PageState, Used};
 use super::{Press, ShadowStore};
+use crate::base::bytes::range_mut;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, WriteKind};
 use crate::page::{Page, unpack};
@@ -174,7 +175,7 @@ impl ShadowStore {
         let generation = self.generation.read();
         self.settle(parts.iter().map(|part| part.id))?;
         for part in parts {
-            let bytes = bytes.get_mut(part.bytes.clone()).unwrap_or_default();
+            let bytes = range_mut(bytes, part.bytes.clone());
             let written = match part.is_delta {
                 true => self.write_delta(part.id, bytes, *generation),
                 false => self.write_slot(part, bytes, *generation, kept),
@@ -203,8 +204,8 @@ impl ShadowStore {
         let stamp = Stamp { turn, rewrites, generation };
         self.geometry.seal(slot, stamp, part.short.is_some());
         let blocks = part.short.unwrap_or(self.geometry.blocks());
-        let start = slot.len() - blocks * BLOCK;
-        let image = slot.get(start..).unwrap_or_default();
+        let (start, end) = (slot.len() - blocks * BLOCK, slot.len());
+        let image = range_mut(slot, start..end);
         self.put(WriteKind::Page, self.geometry.offset(part.id, side) + start as u64, image)?;
         let written = PageState::present(side, stamp, kept).with_blocks(blocks);
         Ok(if is_first && self.room.lock().leaves_holes() { written.alone() } else { written })

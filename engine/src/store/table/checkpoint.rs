@@ -10,6 +10,7 @@ use super::directory::Directory;
 use super::encoding::{CHUNK_BYTES, GROUP_CHUNKS, encode_directory, encode_group};
 use super::page_table::Captured;
 use super::place::{Extent, GRAIN, Location, Place, grains_of};
+use crate::base::bytes::u32_of;
 use crate::base::checksum::checksum;
 use crate::base::{Error, Result};
 use crate::io::WriteKind;
@@ -175,8 +176,7 @@ impl TableStore {
         let (policies, places) = (self.compression.policies(), self.compression.dictionary_places());
         bytes.extend(encode_policies(&policies));
         bytes.extend(encode_dictionaries(&places));
-        let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
-        let (policies, dictionaries) = (count(policies.len()), count(places.len()));
+        let (policies, dictionaries) = (u32_of(policies.len()), u32_of(places.len()));
         let (len, crc) = (bytes.len() as u64, checksum(&bytes));
         let mut directory = Directory { first: 0, len, crc, policies, dictionaries, map: None };
         if !bytes.is_empty() {
@@ -190,7 +190,7 @@ impl TableStore {
 
     /// Takes places of these lengths in bytes, as far as possible side by side. `taken` becomes them, too.
     fn take_places_of(&self, sizes: impl Iterator<Item = usize>, taken: &mut Vec<Extent>) -> Result<Vec<Place>> {
-        let sizes: Vec<u32> = sizes.map(|len| u32::try_from(grains_of(len)).unwrap_or(u32::MAX)).collect();
+        let sizes: Vec<u32> = sizes.map(|len| u32_of(grains_of(len))).collect();
         let firsts = self.take_places(&sizes)?;
         let extents = firsts.iter().zip(sizes).map(|(&first, grains)| Extent { first, grains: u64::from(grains) });
         let places = extents.clone().filter_map(|extent| Place::new(extent.first, extent.grains)).collect();

@@ -20,7 +20,7 @@ use super::encoding::corrupt;
 use super::place::{Extent, FIRST_GRAIN};
 use super::region::{REGION, REGION_BYTES, Region};
 use crate::base::Result;
-use crate::base::bytes::{get_u16, get_u64};
+use crate::base::bytes::{get_u16, get_u64, u16_of};
 use crate::base::checksum::chained;
 use crate::io::Disk;
 
@@ -54,7 +54,7 @@ pub(super) fn encode(allocator: &PlaceAllocator, pages: u64, live: u64) -> Vec<u
         }
     }
     let mut bytes = [pages, live, counts.len() as u64].map(u64::to_le_bytes).concat();
-    bytes.extend(counts.iter().flat_map(|count| u16::try_from(*count).unwrap_or(u16::MAX).to_le_bytes()));
+    bytes.extend(counts.iter().flat_map(|count| u16_of(*count as usize).to_le_bytes()));
     bytes.resize(counts_end(counts.len()), 0);
     bytes.append(&mut bitmaps);
     bytes

@@ -17,7 +17,7 @@
 //! misdirected write. The checksum in the header serves to read a file without its page table.
 
 use super::place::{GRAIN, Location, Place, grains_of};
-use crate::base::bytes::{get_u32, put_u32, slice};
+use crate::base::bytes::{get_u32, put_u32, range_mut, slice, u32_of};
 use crate::base::checksum::checksum;
 use crate::base::{Error, PageId, Result};
 use crate::page::Page;
@@ -191,13 +191,13 @@ impl ImageBatch {
             sealed.extend_from_slice(content);
             let place = rounded(prepared.place, unit, page_size);
             sealed.resize(entry.start + place, 0);
-            let image = sealed.get_mut(entry.start..entry.start + image_len(entry.len)).unwrap_or_default();
+            let image = range_mut(sealed, entry.start..entry.start + image_len(entry.len));
             put_u32(image, PAGE, entry.page.0);
-            put_u32(image, LENGTH, u32::try_from(entry.len).unwrap_or(u32::MAX));
+            put_u32(image, LENGTH, u32_of(entry.len));
             put_u32(image, MARK, mark(prepared.encoding));
             entry.crc = checksum(slice(image, 4, image.len()));
             put_u32(image, 0, entry.crc);
-            entry.grains = u32::try_from(grains_of(place)).unwrap_or(u32::MAX);
+            entry.grains = u32_of(grains_of(place));
         }
         std::mem::swap(bytes, sealed);
     }

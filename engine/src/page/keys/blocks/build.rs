@@ -33,7 +33,7 @@ fn lay_out<'b, T: IntKey>(codec: Codec, blocks: impl Iterator<Item = (Block<T>, 
         offset += body.len();
     }
     if is_packed(codec) {
-        out.extend(blocks.clone().map(|(block, _)| bytes::u8_of(block.extent)));
+        out.extend(blocks.clone().map(|(block, _)| bytes::u8_of(block.extent.into())));
     }
     blocks.for_each(|(_, body)| out.extend_from_slice(body));
 }

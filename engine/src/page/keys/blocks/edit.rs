@@ -295,7 +295,7 @@ fn put_block<T: IntKey>(list: &mut [u8], codec: Codec, blocks: usize, at: usize,
     key(list, 1, block.last);
     if is_packed(codec) {
         let widths = FRONT + blocks * (2 * T::BYTES + 4);
-        bytes::put_u8(list, widths + at, bytes::u8_of(block.extent));
+        bytes::put_u8(list, widths + at, bytes::u8_of(block.extent.into()));
     }
 }
 
@@ -397,7 +397,7 @@ fn spliced<T: IntKey>(
         add_to_all(&mut out, all, change);
     }
     if is_packed(codec) {
-        let width = |i: usize| pieces.get(i).map_or(0, |(block, _)| bytes::u8_of(block.extent));
+        let width = |i: usize| pieces.get(i).map_or(0, |(block, _)| bytes::u8_of(block.extent.into()));
         array(&mut out, 1, &|i, out| out.push(width(i)));
     }
     out.extend_from_slice(bytes::slice(list, body_at, body_at + from));
