@@ -1,7 +1,8 @@
 //! One commit of very many changes: how long it takes, how much memory, and how much room its log has at its peak.
 //!
-//! `large_commit FILE CHANGES ordered|scattered [SECONDS]` commits changes of 100 bytes with a cache of 16 MiB; with SECONDS the
-//! process ends itself so long after the commit has begun. `large_commit FILE` opens the file again and says what is there.
+//! `large_commit FILE CHANGES ordered|scattered [SECONDS]` commits changes of 100 bytes with a cache of 16 MiB; with
+//! SECONDS the process ends itself so long after the commit has begun. `large_commit FILE` opens the file again and
+//! says what is there.
 
 use duramen::{Database, Durability, Result, TableDef};
 use std::os::unix::fs::MetadataExt;

@@ -1,8 +1,8 @@
 //! The time of a recovery whose pages are not in the system's cache, with and without reading ahead.
 //!
-//! `recovery FOLDER table|shadow [RECORDS CHANGES ROUNDS]` makes a database of records of 100 bytes in a file of FOLDER, changes
-//! records at random, ends the process that does so, and recovers copies of the files: in each round one with reading
-//! ahead and one without. Linux only: `dd` takes the copies out of the cache.
+//! `recovery FOLDER table|shadow [RECORDS CHANGES ROUNDS]` makes a database of records of 100 bytes in a file of
+//! FOLDER, changes records at random, ends the process that does so, and recovers copies of the files: in each round
+//! one with reading ahead and one without. Linux only: `dd` takes the copies out of the cache.
 
 use duramen::db::{Recovery, StoreKind};
 use duramen::io::FileVolume;

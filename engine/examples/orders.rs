@@ -5,7 +5,8 @@
 use duramen::query::{Aggregate, Column, Outcome, Query};
 use duramen::{Codec, Database, Result, TableDef};
 
-/// Amounts in cents. The numbers are kept in blocks of binary-packed gaps, which of numbers in a row take next to nothing.
+/// Amounts in cents. The numbers are kept in blocks of binary-packed gaps, which of numbers in a row take next to
+/// nothing.
 const ORDERS: TableDef<u64, i64> = TableDef::new("orders").codec(Codec::Bp128).auto_increment();
 
 fn main() -> Result<()> {

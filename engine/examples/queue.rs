@@ -1,4 +1,5 @@
-//! A queue of jobs: producers append, workers take the first, each job is taken exactly once. In a file it survives crashes.
+//! A queue of jobs: producers append, workers take the first, each job is taken exactly once. In a file it survives
+//! crashes.
 //!
 //!     cargo run -p duramen --example queue
 

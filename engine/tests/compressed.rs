@@ -1,6 +1,6 @@
-//! Promise: compressed tables are the same tables, whatever their key lists and codecs, the page store, the delta blocks, the
-//! compression and the target, and also after a kill; and compression saves space. Power cuts are in `crash` and
-//! `store_crash`.
+//! Promise: compressed tables are the same tables, whatever their key lists and codecs, the page store, the delta
+//! blocks, the compression and the target, and also after a kill; and compression saves space. Power cuts are in
+//! `crash` and `store_crash`.
 
 #[path = "workload/kinds.rs"]
 mod kinds;

@@ -95,8 +95,8 @@ fn reuse_a_page_during_a_checkpoint(store: StoreKind) -> Result<()> {
     Ok(())
 }
 
-/// Checkpoints of both kinds, the writing of dirty pages and reclaiming run on threads of their own, as fast as they can,
-/// beside the commits.
+/// Checkpoints of both kinds, the writing of dirty pages and reclaiming run on threads of their own, as fast as they
+/// can, beside the commits.
 fn beside(store: StoreKind, seed: u64) -> Result<(FailingVolume, Model)> {
     let volume = FailingVolume::new(seed);
     let db = options().store(store).cache(400 << 10).create_on(Arc::new(volume.clone()), NAME)?;

@@ -1,5 +1,5 @@
-//! Promise: after a power cut, the death of the process or a device error at any moment of a compaction that adds or drops
-//! dictionaries, every committed entry can be read, and the next process goes on.
+//! Promise: after a power cut, the death of the process or a device error at any moment of a compaction that adds or
+//! drops dictionaries, every committed entry can be read, and the next process goes on.
 
 #![cfg(feature = "zstd")]
 

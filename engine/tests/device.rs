@@ -1,6 +1,6 @@
-//! Promise: a database on a block device keeps the promises of one in a file. A device with other content is refused, and a
-//! full device gives a typed error. The device of the simulator loses power at any event; a loop device of the system is used
-//! if there is one.
+//! Promise: a database on a block device keeps the promises of one in a file. A device with other content is refused,
+//! and a full device gives a typed error. The device of the simulator loses power at any event; a loop device of the
+//! system is used if there is one.
 
 mod workload;
 
@@ -80,8 +80,8 @@ impl Volume for DeviceVolume {
     }
 }
 
-/// Opens what a cut or a death has left and compares it with the model. Returns the database and its commits; `None` if the
-/// device may be empty and is.
+/// Opens what a cut or a death has left and compares it with the model. Returns the database and its commits; `None` if
+/// the device may be empty and is.
 fn recover(
     volume: &FailingVolume,
     model: &Model,

@@ -1,5 +1,6 @@
-//! Promise: a dictionary is trained where it pays, pages are compressed with it, and it is never dropped while an image names
-//! it. Whoever reads the file finds it: a reader, a recovery, and a rescue. Power cuts are in `crash_dictionaries`.
+//! Promise: a dictionary is trained where it pays, pages are compressed with it, and it is never dropped while an image
+//! names it. Whoever reads the file finds it: a reader, a recovery, and a rescue. Power cuts are in
+//! `crash_dictionaries`.
 
 #![cfg(feature = "zstd")]
 
@@ -265,8 +266,8 @@ const SEQUENCE: usize = 32;
 const OWN: usize = 84;
 const CHECKSUM: usize = 4092;
 
-/// A golden file whose newest superblock leads to other values: those of the place of its dictionary, and perhaps another count
-/// of dictionaries. The checksums are right.
+/// A golden file whose newest superblock leads to other values: those of the place of its dictionary, and perhaps
+/// another count of dictionaries. The checksums are right.
 fn forged(store: StoreKind, forgeries: &[Forgery], count: Option<u32>) -> Result<Arc<MemoryVolume>> {
     let name = if store == StoreKind::Table { "dictionary" } else { "shadow-dictionary" };
     let path = format!("{}/tests/golden/{name}.duramen", env!("CARGO_MANIFEST_DIR"));

@@ -110,8 +110,8 @@ fn with_the_older_superblock_a_database_is_right_or_says_that_it_is_damaged() ->
     Ok(())
 }
 
-/// A checkpoint of the places frees places that the superblock before it refers to, and the log stays. So it writes both
-/// superblocks.
+/// A checkpoint of the places frees places that the superblock before it refers to, and the log stays. So it writes
+/// both superblocks.
 #[test]
 fn after_a_checkpoint_of_the_places_either_superblock_is_enough() -> Result<()> {
     for damaged in 0..2 {

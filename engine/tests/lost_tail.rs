@@ -30,7 +30,8 @@ fn put(
     tx.commit()
 }
 
-/// The last segment of the log, and its content. After the end of the log are zeros or what an earlier segment has left.
+/// The last segment of the log, and its content. After the end of the log are zeros or what an earlier segment has
+/// left.
 fn end_of_log(volume: &MemoryVolume) -> Result<(String, Vec<u8>)> {
     let name = volume.list(&format!("{NAME}-log."))?.pop().expect("a log");
     let disk = volume.open(&name, OpenMode::Read)?;

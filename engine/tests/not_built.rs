@@ -1,5 +1,5 @@
-//! Promise: a build without the C libraries reads and writes what does not need them, and says clearly what does. Run it with
-//! `cargo test -p duramen --no-default-features --test not_built`.
+//! Promise: a build without the C libraries reads and writes what does not need them, and says clearly what does. Run
+//! it with `cargo test -p duramen --no-default-features --test not_built`.
 
 #![cfg(not(feature = "zstd"))]
 

@@ -127,8 +127,8 @@ fn a_damaged_allocation_map_stops_writers_only() -> Result<()> {
 fn a_damaged_chunk_of_the_page_table_costs_its_pages_and_stops_writers() -> Result<()> {
     let (_folder, path) = build(StoreKind::Table);
     let bytes = fs::read(&path).unwrap();
-    // Both superblocks of a closed file say the same. The directory's first location is that of the first group of chunks, whose
-    // second location is that of pages 256 to 511.
+    // Both superblocks of a closed file say the same. The directory's first location is that of the first group of
+    // chunks, whose second location is that of pages 256 to 511.
     let at = |location: usize| (number(&bytes, location) & ((1 << 40) - 1)) * GRAIN;
     let group = at(number(&bytes, 84) * GRAIN);
     let chunk = at(group + 12);

@@ -49,8 +49,8 @@ pub fn trained() -> &'static [u8] {
     })
 }
 
-/// Puts a dictionary into a store, in pages from `first` on, lets the store compress with it, and writes a page that needs it
-/// behind them. Calls `written` for each of these pages.
+/// Puts a dictionary into a store, in pages from `first` on, lets the store compress with it, and writes a page that
+/// needs it behind them. Calls `written` for each of these pages.
 pub fn install(store: &dyn PageStore, meta: Meta, first: u32, mut written: impl FnMut(u32, Vec<u8>)) {
     let sealed = fuzzing::sealed(ID, trained());
     let parts: Vec<&[u8]> = sealed.chunks(PART).collect();
@@ -84,8 +84,8 @@ pub fn install(store: &dyn PageStore, meta: Meta, first: u32, mut written: impl 
     written(id, page);
 }
 
-/// Takes `data` as the length of a dictionary (u16), the dictionary without its number and checksum, and a frame. Opens the
-/// frame with this dictionary, whose number and checksum are made right. True if the frame has a page.
+/// Takes `data` as the length of a dictionary (u16), the dictionary without its number and checksum, and a frame. Opens
+/// the frame with this dictionary, whose number and checksum are made right. True if the frame has a page.
 pub fn frame(data: &[u8]) -> bool {
     let mut input = data;
     let Some(len) = bytes::take(&mut input, 2) else { return false };

@@ -38,8 +38,8 @@ fn meta_of_file() -> Meta {
     Meta { page_size: 2 * crate::store::PAGE_SIZE - StoreKind::Shadow.trailer(), high_water: MOST_PAGES, ..meta() }
 }
 
-/// Plays a history: how changes are written and whether there is a dictionary, then a byte a step, and after the end whether
-/// the database is closed.
+/// Plays a history: how changes are written and whether there is a dictionary, then a byte a step, and after the end
+/// whether the database is closed.
 fn play(input: &mut impl Iterator<Item = u8>) -> History {
     let first = usize::from(input.next().unwrap_or(0));
     let (delta, dictionary) = (DELTAS[first % DELTAS.len()], first / DELTAS.len() % 2 == 1);

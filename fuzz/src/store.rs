@@ -32,8 +32,8 @@ pub fn superblock(data: &[u8]) -> bool {
     true
 }
 
-/// Reads `data` as a directory, as a group and as a chunk of a page table, and as a free map, which must encode to the same
-/// bytes. True if it is one of them.
+/// Reads `data` as a directory, as a group and as a chunk of a page table, and as a free map, which must encode to the
+/// same bytes. True if it is one of them.
 pub fn page_table(data: &[u8]) -> bool {
     let decoded = fuzzing::page_table(data);
     decoded.iter().for_each(|again| assert_eq!(again, data));
@@ -81,8 +81,8 @@ pub(crate) fn refuses(id: u32, error: &Error) {
     assert!(matches!(error, Error::Corrupt { page, .. } if page.0 == id), "page {id}: {error}");
 }
 
-/// Takes `data` as a history (write, drop, checkpoint, add a dictionary) and the damage done to the file afterwards. Whatever page is
-/// read must be one that was written under that id. Returns how many were read.
+/// Takes `data` as a history (write, drop, checkpoint, add a dictionary) and the damage done to the file afterwards.
+/// Whatever page is read must be one that was written under that id. Returns how many were read.
 pub fn damage_store(data: &[u8]) -> usize {
     let disk = Arc::new(MemoryDisk::new());
     let meta = meta();

@@ -68,8 +68,8 @@ pub trait Contestant: Sized + Sync {
     /// Errors of the store.
     fn close(&mut self) -> Result<()>;
 
-    /// Opens the store that was closed, with these options from now on. Page size, disk and widths must be the ones it was
-    /// created with.
+    /// Opens the store that was closed, with these options from now on. Page size, disk and widths must be the ones it
+    /// was created with.
     ///
     /// # Errors
     /// Errors of the store.

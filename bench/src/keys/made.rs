@@ -1,5 +1,5 @@
-//! Made keys of common kinds: words, URLs, e-mail addresses, UUIDs, tuples and integers. The use of the keys must not be in
-//! this file.
+//! Made keys of common kinds: words, URLs, e-mail addresses, UUIDs, tuples and integers. The use of the keys must not
+//! be in this file.
 
 use clap::ValueEnum;
 use fastrand::Rng;

@@ -1,6 +1,6 @@
-//! The workload `larger`: records that do not fit the cache. It loads and overwrites at random, reads, scans, reads from a
-//! cold file, reads beside a writer, and does the same with everything in the cache. It runs on any store that is a
-//! [`Contestant`]. `docs/benchmarks/larger.md` explains the results.
+//! The workload `larger`: records that do not fit the cache. It loads and overwrites at random, reads, scans, reads
+//! from a cold file, reads beside a writer, and does the same with everything in the cache. It runs on any store that
+//! is a [`Contestant`]. `docs/benchmarks/larger.md` explains the results.
 
 mod args;
 mod cold;

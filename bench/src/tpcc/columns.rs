@@ -1,10 +1,10 @@
-//! How rows become bytes. [`Row::visit`] names the columns of a row once; the four [`Columns`] here write and read them in
-//! the two encodings. What the columns mean must not be here.
+//! How rows become bytes. [`Row::visit`] names the columns of a row once; the four [`Columns`] here write and read them
+//! in the two encodings. What the columns mean must not be here.
 //!
-//! [`Encoding::Lean`]: numbers in as few bytes as they need (LEB128), texts with their lengths. [`Encoding::Innodb`]: about
-//! the bytes of InnoDB's compact rows with the column types of DBT-2. Integers have 4 bytes, reals 8, and decimals the
-//! bytes of their digits. A text of fixed length has all its bytes. Before the columns there are 18 bytes that InnoDB keeps
-//! for each row: 5 of the record header, 6 of the transaction and 7 of the undo record.
+//! [`Encoding::Lean`]: numbers in as few bytes as they need (LEB128), texts with their lengths. [`Encoding::Innodb`]:
+//! about the bytes of InnoDB's compact rows with the column types of DBT-2. Integers have 4 bytes, reals 8, and
+//! decimals the bytes of their digits. A text of fixed length has all its bytes. Before the columns there are 18 bytes
+//! that InnoDB keeps for each row: 5 of the record header, 6 of the transaction and 7 of the undo record.
 
 use crate::Result;
 use clap::ValueEnum;
@@ -143,8 +143,8 @@ impl Encoder {
         &self.bytes
     }
 
-    /// The header: flags, number in the page and offset of the next record; number of the transaction; pointer to the undo
-    /// record, which has a page and an offset.
+    /// The header: flags, number in the page and offset of the next record; number of the transaction; pointer to the
+    /// undo record, which has a page and an offset.
     fn innodb_header(&self) -> [u8; INNODB_HEADER] {
         let mut header = [0; INNODB_HEADER];
         header[1..3].copy_from_slice(&(((self.rows % 200) as u16) << 3).to_be_bytes());

@@ -1,5 +1,5 @@
-//! The twelve consistency conditions (section 3.3.2 of the specification), in one pass over each table. Condition 11 holds
-//! in the initial database only; here it also counts the orders that were delivered since.
+//! The twelve consistency conditions (section 3.3.2 of the specification), in one pass over each table. Condition 11
+//! holds in the initial database only; here it also counts the orders that were delivered since.
 
 use super::columns::{Cents, Row};
 use super::keys::Keys;

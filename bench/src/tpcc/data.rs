@@ -1,5 +1,5 @@
-//! Random data by the rules of the specification (sections 2.1.6 and 4.3). A row of the initial database depends only on the
-//! seed and its key, so that a table and its indexes can be made one after the other.
+//! Random data by the rules of the specification (sections 2.1.6 and 4.3). A row of the initial database depends only
+//! on the seed and its key, so that a table and its indexes can be made one after the other.
 
 use super::columns::Text;
 use super::rows::{Customer, District, Item, Order, OrderLine, Stock, Warehouse};

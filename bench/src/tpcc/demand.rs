@@ -1,5 +1,5 @@
-//! The virtual clock: how long some work takes on a machine with a given device and a number of processors. What the work is
-//! must not be in this file.
+//! The virtual clock: how long some work takes on a machine with a given device and a number of processors. What the
+//! work is must not be in this file.
 
 use crate::clock::process_seconds;
 use duramen_sim::{DeviceModel, DriveCounts, DriveVolume};
@@ -41,8 +41,8 @@ impl Demand {
         }
     }
 
-    /// The seconds of a machine: those of the resource that is busy for the longest time. The other resources work at the
-    /// same time.
+    /// The seconds of a machine: those of the resource that is busy for the longest time. The other resources work at
+    /// the same time.
     pub(super) fn seconds(&self, machine: &Machine) -> f64 {
         let device = machine.device.seconds(&self.counts, machine.queue_depth);
         device.max(self.processor / f64::from(machine.processors)).max(self.serial)

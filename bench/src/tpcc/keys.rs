@@ -1,5 +1,5 @@
-//! The keys of all tables and indexes. A key is its columns in order, each in as many bytes for every row, so that bytes
-//! order keys as columns do.
+//! The keys of all tables and indexes. A key is its columns in order, each in as many bytes for every row, so that
+//! bytes order keys as columns do.
 
 use super::columns::Encoding;
 
@@ -98,8 +98,8 @@ impl Keys {
         self.warehouse(warehouse).number(item, 3)
     }
 
-    /// The number in some bytes of a key: the `index`th of its columns, of which those before it have `before` bytes in the
-    /// lean encoding, and itself `lean`.
+    /// The number in some bytes of a key: the `index`th of its columns, of which those before it have `before` bytes in
+    /// the lean encoding, and itself `lean`.
     fn column(self, key: &[u8], index: usize, before: usize, lean: usize) -> u32 {
         let (at, len, flip) = match self.0 {
             Encoding::Lean => (before, lean, 0),

@@ -1,5 +1,5 @@
-//! The rows of the nine tables, with the columns of the TPC-C specification (revision 5.11, section 1.3) in the types of
-//! DBT-2. The columns of the primary key are in the key, not here.
+//! The rows of the nine tables, with the columns of the TPC-C specification (revision 5.11, section 1.3) in the types
+//! of DBT-2. The columns of the primary key are in the key, not here.
 
 use super::columns::{Cents, Columns, Row, Text};
 

@@ -35,7 +35,8 @@ pub(super) struct Size {
     pub(super) name: &'static str,
     pub(super) is_compressed: bool,
     pub(super) pages: u64,
-    /// Bytes that it would have without compression: those of an entry in a database of one warehouse, times the entries.
+    /// Bytes that it would have without compression: those of an entry in a database of one warehouse, times the
+    /// entries.
     pub(super) uncompressed: u64,
     /// Bytes of the places of its pages.
     pub(super) stored: u64,

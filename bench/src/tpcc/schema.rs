@@ -127,8 +127,8 @@ pub(super) struct Storage {
 }
 
 impl Storage {
-    /// The options of a table. As in InnoDB, keys and separators are not compressed where rows are as wide as in InnoDB,
-    /// and an uncompressed page gets a place of its whole length.
+    /// The options of a table. As in InnoDB, keys and separators are not compressed where rows are as wide as in
+    /// InnoDB, and an uncompressed page gets a place of its whole length.
     pub(super) fn options(&self, table: Table, is_compressed: bool) -> TableOptions {
         let innodb = self.encoding == Encoding::Innodb;
         TableOptions {

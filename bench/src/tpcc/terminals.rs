@@ -1,4 +1,5 @@
-//! The terminals: which transactions run, for how long, and how long each takes. What a transaction does must not be here.
+//! The terminals: which transactions run, for how long, and how long each takes. What a transaction does must not be
+//! here.
 
 use super::Mix;
 use super::transactions::{Kind, Outcome, Shop, Terminal};

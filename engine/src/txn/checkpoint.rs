@@ -88,7 +88,7 @@ impl Engine {
                         rotated
                     }
                 },
-                // No segment can go before a large transaction is over, and the room for what is left of it is in this one.
+                // No segment can go before a large transaction is over, and this one has room for what is left of it.
                 _ => go_on(),
             };
             let redo = redo.inspect_err(|cause| self.poison(cause))?;
@@ -129,8 +129,8 @@ impl Engine {
         }
     }
 
-    /// True if the log should go on in its next segment. A checkpoint can make only whole segments superfluous. With one
-    /// long segment, the log and its spare file would take twice the space.
+    /// True if the log should go on in its next segment. A checkpoint can make only whole segments superfluous. With
+    /// one long segment, the log and its spare file would take twice the space.
     pub(crate) fn is_segment_long(&self) -> bool {
         self.log.get().is_some_and(|log| log.segment_bytes() >= self.segment_bytes())
             && self.unfinished.load(Ordering::Acquire) == u64::MAX
@@ -170,7 +170,8 @@ impl Engine {
         done
     }
 
-    /// Freezes the page table between two batches and makes it durable. The redo point moves to `redo`, if there is one.
+    /// Freezes the page table between two batches and makes it durable. The redo point moves to `redo`, if there is
+    /// one.
     fn finish_table(&self, store: &dyn PageStore, redo: Option<Lsn>) -> Result<()> {
         let log = self.log()?;
         let (frozen, table) = {

@@ -1,10 +1,10 @@
 //! The engine's shared state: the pool, the log, versions, snapshots, page ids, and the locks between them.
 //!
-//! | lock | held | by |
-//! |---|---|---|
-//! | `writer` | during a writing transaction | `begin_write`, compaction, freeing of detached subtrees |
-//! | `apply` | from the first change of a batch until the batch is in the log; for a large transaction also from the reservation of space until its logical record is in the log | commits; checkpoints, at two short moments |
-//! | `checkpoints` | during a checkpoint | checkpoints, one at a time |
+//! * `writer` is held during a writing transaction: by `begin_write`, compaction, and the freeing of detached subtrees.
+//! * `apply` is held from the first change of a batch until the batch is in the log; for a large transaction also from
+//!   the reservation of space until its logical record is in the log. Commits hold it, and checkpoints at two short
+//!   moments.
+//! * `checkpoints` is held during a checkpoint, so that there is one at a time.
 //!
 //! `writer` and `checkpoints` are locked before `apply`. Page latches are taken after all of these locks.
 

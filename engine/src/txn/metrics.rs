@@ -55,8 +55,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Bytes of changed segments in delta blocks for each byte of pages: the space that delta blocks add (equations 3 and 4 of
-    /// the B-minus-tree paper). The headers of the blocks are not counted.
+    /// Bytes of changed segments in delta blocks for each byte of pages: the space that delta blocks add (equations 3
+    /// and 4 of the B-minus-tree paper). The headers of the blocks are not counted.
     ///
     /// ```
     /// let db = duramen::Database::in_memory()?;

@@ -1,9 +1,10 @@
-//! Promise: a database behaves like a set of ordered maps, whatever operations it gets, in any order. The random histories
-//! have every key list, compressed pages, keys longer than pages, many tables that are created, dropped and renamed,
-//! hundreds of range removals, values of many pages, snapshots that stay open during all of this, checkpoints,
+//! Promise: a database behaves like a set of ordered maps, whatever operations it gets, in any order. The random
+//! histories have every key list, compressed pages, keys longer than pages, many tables that are created, dropped and
+//! renamed, hundreds of range removals, values of many pages, snapshots that stay open during all of this, checkpoints,
 //! compaction, clean and unclean ends, and the smallest cache.
 //!
-//! `DURAMEN_HISTORY_OPS` is the number of operations. `DURAMEN_HISTORY_SEED` runs one history only and prints its steps.
+//! `DURAMEN_HISTORY_OPS` is the number of operations. `DURAMEN_HISTORY_SEED` runs one history only and prints its
+//! steps.
 
 mod draw;
 #[path = "../workload/layouts.rs"]

@@ -6,6 +6,7 @@ mod crates;
 mod key_lists;
 mod messages;
 mod tokens;
+mod widths;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::BTreeMap;

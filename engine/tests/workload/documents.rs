@@ -6,8 +6,8 @@ use duramen::{Database, Result, TableDef};
 pub(crate) const DOCUMENTS: TableDef<u64, &str> =
     TableDef::new("documents").compression(Compression::Zstd(3)).dictionary(true);
 
-/// Words of this kind and later ones are long and of all letters, digits and signs. A page of 8 KiB with documents of such a
-/// kind takes two blocks of 4 KiB without a dictionary, and one with it.
+/// Words of this kind and later ones are long and of all letters, digits and signs. A page of 8 KiB with documents of
+/// such a kind takes two blocks of 4 KiB without a dictionary, and one with it.
 const DENSE: u64 = 5;
 
 /// A document with words that others have, too, but few on the same page. `kind`: which words, less than 10.

@@ -48,7 +48,8 @@ pub(crate) fn options() -> Builder {
     options.checkpoint_bytes(160 << 10).superseded_bytes(16 << 10)
 }
 
-/// Bytes of a page, where the page store is `shadow` with these delta blocks. A page of 4 KiB is never compressed there.
+/// Bytes of a page, where the page store is `shadow` with these delta blocks. A page of 4 KiB is never compressed
+/// there.
 pub(crate) fn page_size_of(store: StoreKind, delta: DeltaBlocks) -> usize {
     match (store, delta.blocks) {
         (StoreKind::Table, _) | (_, 4) => 4096,

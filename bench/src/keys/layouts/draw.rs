@@ -4,8 +4,8 @@ use super::settings::Setting;
 use super::{Point, regret};
 use crate::chart::Chart;
 
-/// A chart for each set of keys, with its name: searches over bytes of the file, a line for each layout from no compression to
-/// Zstandard.
+/// A chart for each set of keys, with its name: searches over bytes of the file, a line for each layout from no
+/// compression to Zstandard.
 pub(super) fn charts(data: &[String], points: &[Point]) -> Vec<(String, String)> {
     let layouts = regret::layouts(points);
     let chart = |name: &String| {

@@ -1,5 +1,5 @@
-//! `duramen-bench figures layouts`: key layouts x page compression on several sets of keys, as a CSV, as a chart of size against
-//! speed for each set, and as a table of how much each layout loses where it loses most.
+//! `duramen-bench figures layouts`: key layouts x page compression on several sets of keys, as a CSV, as a chart of
+//! size against speed for each set, and as a table of how much each layout loses where it loses most.
 
 mod draw;
 mod regret;

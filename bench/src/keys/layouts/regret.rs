@@ -1,5 +1,5 @@
-//! Regret: how much a layout loses to the best one of a setting. The best choice for all data is the layout whose greatest
-//! regret is least.
+//! Regret: how much a layout loses to the best one of a setting. The best choice for all data is the layout whose
+//! greatest regret is least.
 
 use super::Point;
 use super::settings::Setting;

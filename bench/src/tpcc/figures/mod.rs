@@ -1,5 +1,5 @@
-//! `duramen-bench figures selective`: the figures and tables of the paper on selective compression, as CSV, as SVG, and as one
-//! page that compares the paper's claims and guidelines with the results.
+//! `duramen-bench figures selective`: the figures and tables of the paper on selective compression, as CSV, as SVG, and
+//! as one page that compares the paper's claims and guidelines with the results.
 
 mod claims;
 mod draw;
@@ -15,8 +15,8 @@ use paper::Figure;
 use runs::Run;
 use std::path::PathBuf;
 
-/// Figures 1 to 5, tables 2 to 6 and the guidelines of the paper on selective compression: CSV, SVG, and a page that compares
-/// the paper's claims with the results
+/// Figures 1 to 5, tables 2 to 6 and the guidelines of the paper on selective compression: CSV, SVG, and a page that
+/// compares the paper's claims with the results
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// The folder for all output; it is created if it does not exist

@@ -113,8 +113,8 @@ impl Shop {
         Ok(Writing { tx, encoder, keys: self.keys(), waited, began: thread_seconds(), serial: &self.serial })
     }
 
-    /// Reads rows on a snapshot before a transaction writes, so that it then finds their pages in the cache. While it writes,
-    /// others that write wait for it.
+    /// Reads rows on a snapshot before a transaction writes, so that it then finds their pages in the cache. While it
+    /// writes, others that write wait for it.
     fn read_before(&self, table: Table, keys: impl IntoIterator<Item = Key>) -> Result<()> {
         if !self.reads_before {
             return Ok(());

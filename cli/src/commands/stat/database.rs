@@ -73,8 +73,8 @@ pub(super) struct FileSystem {
     trim: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     why_no_trim: Option<String>,
-    /// Whether the file system offers writes after which a block of 4 KiB has either its old or its new content, whenever
-    /// the power is cut: `found`, `missing` or `unknown`.
+    /// Whether the file system offers writes after which a block of 4 KiB has either its old or its new content,
+    /// whenever the power is cut: `found`, `missing` or `unknown`.
     atomic_4k_writes: &'static str,
     /// Why the database does not rely on them.
     why_not_atomic: String,

@@ -1,11 +1,16 @@
 //! The catalog: table 0, which lists all tables. It contains names, ids, types and layouts, and no user data.
 //!
-//! | key | record |
-//! |---|---|
-//! | `00` | next table id u32 |
-//! | `01`, root page id u32 big-endian | a detached subtree that is not yet freed: table id u32, u8 (1: keep the runs of its large values) |
-//! | `02`, name | table id u32, root page u32, entries u64, layout 10 bytes, key type, value type (varint length, UTF-8), width of all keys, width of all values (varint; 0: it varies, otherwise one more), compression 4 bytes (0 none, 1 LZ4, 2 Zstandard, 3 zlib; level; target: 0 fit, otherwise the binary logarithm of its bytes; bits: 1 split, 2 dictionary), and for a table that assigns its keys the next key, u64 |
-//! | `03`, table id u32, dictionary id u32, copy u8, big-endian | a large record: the dictionary and its CRC-32C |
+//! The keys, and the record of each:
+//!
+//! * `00`: the next table id, u32.
+//! * `01`, root page id u32 big-endian: a detached subtree that is not yet freed. Table id u32, u8 (1: keep the runs of
+//!   its large values).
+//! * `02`, name of a table, in this order: table id u32, root page u32, entries u64, layout 10 bytes; key type and
+//!   value type (varint length, UTF-8); width of all keys and width of all values (varint; 0: it varies, otherwise one
+//!   more); compression, 4 bytes (method: 0 none, 1 LZ4, 2 Zstandard, 3 zlib; level; target: 0 fit, otherwise the
+//!   binary logarithm of its bytes; bits: 1 split, 2 dictionary); and for a table that assigns its keys the next key,
+//!   u64.
+//! * `03`, table id u32, dictionary id u32, copy u8, big-endian: a large record, the dictionary and its CRC-32C.
 
 pub(super) mod dictionary;
 pub(super) mod entry_rules;

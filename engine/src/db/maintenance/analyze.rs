@@ -135,8 +135,8 @@ impl Database {
         Ok(gains.into_iter().map(analysis).collect())
     }
 
-    /// The policy of each table after the plan, by name. Pages are sampled only for a strategy that needs them, and only
-    /// with the compression of the plan.
+    /// The policy of each table after the plan, by name. Pages are sampled only for a strategy that needs them, and
+    /// only with the compression of the plan.
     pub(super) fn choices(
         &self,
         plan: &CompressionPlan,

@@ -468,7 +468,8 @@ impl Builder {
     /// Creates a database in memory. It is lost when it is dropped.
     ///
     /// ```
-    /// let db = duramen::Database::builder().page_size(1024).in_memory()?; // small pages are for databases in memory only
+    /// // Small pages are for databases in memory only.
+    /// let db = duramen::Database::builder().page_size(1024).in_memory()?;
     /// assert_eq!(db.stats().file_bytes, 0);
     /// # Ok::<(), duramen::Error>(())
     /// ```

@@ -1,11 +1,11 @@
-//! Eviction, if the stock has no frame: a clock over the frames chooses the page to evict. It only tries to take latches, for
-//! a millisecond at most, so that a thread that holds latches never waits here until another thread releases one. It
-//! compresses and writes a changed page without a latch; other threads read and change the page meanwhile. Then the page is
-//! evicted only if it is still unchanged and not in use.
+//! Eviction, if the stock has no frame: a clock over the frames chooses the page to evict. It only tries to take
+//! latches, for a millisecond at most, so that a thread that holds latches never waits here until another thread
+//! releases one. It compresses and writes a changed page without a latch; other threads read and change the page
+//! meanwhile. Then the page is evicted only if it is still unchanged and not in use.
 //!
 //! Clean pages are evicted first; then changed pages whose log is durable; then, after one sync of the log, any whose
-//! batch is in the log. A page of the batch that is being applied is never written. A pool that keeps inner pages evicts
-//! one only after it has gone through all frames several times and found no other page.
+//! batch is in the log. A page of the batch that is being applied is never written. A pool that keeps inner pages
+//! evicts one only after it has gone through all frames several times and found no other page.
 
 use super::frame::{CLEAN, Frame, Latched, NO_PAGE};
 use super::{Backing, Pool};
@@ -20,8 +20,8 @@ const PASS_FOR_DURABLE: usize = 64;
 /// How often the whole pool is searched while other threads use all frames that could be evicted.
 const ROUNDS: usize = 200;
 
-/// How often a search goes through all frames: once to clear the reference bits, then often enough to pass over the changed
-/// pages above.
+/// How often a search goes through all frames: once to clear the reference bits, then often enough to pass over the
+/// changed pages above.
 const TURNS: usize = 5;
 /// In this many turns inner pages are passed over, if the pool keeps them.
 const SPARING: usize = 4;

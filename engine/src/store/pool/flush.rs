@@ -1,8 +1,8 @@
 //! Writes changed pages that stay in memory: for the stock, and for checkpoints. The caller decides when.
 //!
-//! A page is copied under its shared latch, and the copy is written without a latch. Meanwhile the frame is marked as being
-//! written: it is not evicted, it is not written by another thread, and freeing its page waits. So no older image replaces
-//! a newer one in the page table.
+//! A page is copied under its shared latch, and the copy is written without a latch. Meanwhile the frame is marked as
+//! being written: it is not evicted, it is not written by another thread, and freeing its page waits. So no older image
+//! replaces a newer one in the page table.
 //!
 //! A page counts as unchanged as soon as it is copied. So a flush that must be complete waits for the groups that other
 //! threads are writing, and begins again if one of them fails.
@@ -55,8 +55,8 @@ struct Claim<'p> {
     base: Base,
 }
 
-/// Frames that are marked as being written. Dropping it removes the marks, even after a panic, because a thread that frees
-/// such a page waits for that.
+/// Frames that are marked as being written. Dropping it removes the marks, even after a panic, because a thread that
+/// frees such a page waits for that.
 struct Claimed<'p> {
     pool: &'p Pool,
     /// The number of the group.
@@ -113,9 +113,9 @@ impl Pool {
         }
     }
 
-    /// One attempt of [`Pool::flush_before`] that waits for no batch: returns how many pages are left because they belong
-    /// to one that is still being applied, or because another thread kept them latched or was writing them. It waits for
-    /// the groups that other threads are writing; if one of them fails, its pages are left.
+    /// One attempt of [`Pool::flush_before`] that waits for no batch: returns how many pages are left because they
+    /// belong to one that is still being applied, or because another thread kept them latched or was writing them. It
+    /// waits for the groups that other threads are writing; if one of them fails, its pages are left.
     pub fn flush_step(&self, lsn: Lsn) -> Result<usize> {
         let Some(backing) = &self.backing else { return Ok(0) };
         let mut guard = self.flusher.lock();
@@ -145,8 +145,8 @@ impl Pool {
         (GROUP / self.page_size()).max(1)
     }
 
-    /// Adds the changed pages whose rec LSN is before `before`, and sorts all by page id: new places are given out in the
-    /// order of writing, and neighbours in the tree often have neighbouring ids.
+    /// Adds the changed pages whose rec LSN is before `before`, and sorts all by page id: new places are given out in
+    /// the order of writing, and neighbours in the tree often have neighbouring ids.
     fn gather(&self, flusher: &mut Flusher, before: Lsn) {
         for index in 0..self.capacity.min(self.used.load(Ordering::Acquire)) {
             let Some(frame) = self.frames.get(index) else { continue };

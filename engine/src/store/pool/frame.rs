@@ -1,5 +1,5 @@
-//! A frame: memory for one page, with its latch and the fields for eviction and flushing; and the guards through which a
-//! page is read and changed. Which page is in which frame must not be decided here.
+//! A frame: memory for one page, with its latch and the fields for eviction and flushing; and the guards through which
+//! a page is read and changed. Which page is in which frame must not be decided here.
 
 use crate::base::{Lsn, PageId};
 use crate::store::ChangedParts;
@@ -18,8 +18,8 @@ pub(super) const LINE: usize = 64;
 /// Padding before the latch, so that the page after the latch begins on a cache line.
 const UNUSED: usize = LINE - size_of::<usize>() - 20 - 8 * ChangedParts::WORDS;
 
-/// A cache line, and right after it the page. So the address of the frame is also that of the page, and the processor often
-/// fetches both together.
+/// A cache line, and right after it the page. So the address of the frame is also that of the page, and the processor
+/// often fetches both together.
 #[repr(C, align(64))]
 pub(super) struct Frame<W: ?Sized = [u64]> {
     /// The page in it; changed only under the exclusive latch.
@@ -29,8 +29,8 @@ pub(super) struct Frame<W: ?Sized = [u64]> {
     /// LSN of the first change that the store does not have (the rec LSN), or [`CLEAN`]. A change lowers it under the
     /// exclusive latch; writing the page sets it to [`CLEAN`] under a latch.
     pub(super) rec: AtomicU64,
-    /// Where the page differs from its base, if its store needs to know. A change sets it under the exclusive latch, writing
-    /// the page under a latch.
+    /// Where the page differs from its base, if its store needs to know. A change sets it under the exclusive latch,
+    /// writing the page under a latch.
     changed: [AtomicU64; ChangedParts::WORDS],
     /// The page was used since the clock hand last passed.
     pub(super) referenced: AtomicBool,
@@ -157,8 +157,8 @@ pub struct WriteGuard<'a> {
     frame: &'a Frame,
     /// The pool's count of changed pages.
     dirty: &'a AtomicU64,
-    /// The page when it was latched, if its store needs to know the changes. All changes go through this guard, so none is
-    /// missed.
+    /// The page when it was latched, if its store needs to know the changes. All changes go through this guard, so none
+    /// is missed.
     before: Option<Box<[u64]>>,
 }
 

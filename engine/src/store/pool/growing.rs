@@ -1,5 +1,5 @@
-//! An array that grows without moving its elements: its chunks double in size, and each is allocated at the first access to
-//! one of its elements. Reading takes no lock. The array never shrinks.
+//! An array that grows without moving its elements: its chunks double in size, and each is allocated at the first
+//! access to one of its elements. Reading takes no lock. The array never shrinks.
 
 use std::sync::OnceLock;
 

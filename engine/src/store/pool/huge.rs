@@ -1,9 +1,10 @@
-//! A fixed number of values in memory that is aligned for huge pages, and for which the system is asked for huge pages. The
-//! meaning of the values must not be in this file.
+//! A fixed number of values in memory that is aligned for huge pages, and for which the system is asked for huge pages.
+//! The meaning of the values must not be in this file.
 //!
-//! Why it is worth the `unsafe`: pages of 4 KiB are too many for the processor to remember where they are. Of a million keys
-//! in pages of 512 bytes (57 MB), with all of the program's memory in huge pages, point searches took 1.8 us instead of 2.2 to 2.7,
-//! scans of 100 entries 20 us instead of 27. No safe code can ask for memory that is aligned to more than its type.
+//! Why it is worth the `unsafe`: pages of 4 KiB are too many for the processor to remember where they are. Of a million
+//! keys in pages of 512 bytes (57 MB), with all of the program's memory in huge pages, point searches took 1.8 us
+//! instead of 2.2 to 2.7, scans of 100 entries 20 us instead of 27. No safe code can ask for memory that is aligned to
+//! more than its type.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
@@ -20,8 +21,8 @@ pub(super) struct HugeSlice<T> {
     owns: PhantomData<T>,
 }
 
-/// Where `len` values go; from the size of a huge page on they begin where one may begin. `None`: they take no memory, or more
-/// than there can be.
+/// Where `len` values go; from the size of a huge page on they begin where one may begin. `None`: they take no memory,
+/// or more than there can be.
 fn layout_of<T>(len: usize) -> Option<Layout> {
     let layout = Layout::array::<T>(len).ok().filter(|layout| layout.size() > 0)?;
     if layout.size() < HUGE { Some(layout) } else { layout.align_to(HUGE).ok() }
@@ -54,8 +55,8 @@ fn ask_for_huge_pages(first: NonNull<u8>, layout: Layout) {
     {
         use rustix::mm::{Advice, madvise};
         let len = layout.size() / HUGE * HUGE;
-        // SAFETY: the range is within what was just allocated, and begins where a page does; the advice changes nothing that
-        // is in it.
+        // SAFETY: the range is within what was just allocated, and begins where a page does; the advice changes nothing
+        // that is in it.
         let _ = unsafe { madvise(first.as_ptr().cast(), len, Advice::LinuxHugepage) };
     }
     #[cfg(not(target_os = "linux"))]

@@ -1,10 +1,11 @@
 //! The buffer pool: it finds the frame of a page, and reads a missing page into a frame. `evict` chooses the frames to
-//! reuse, `stock` keeps frames ready for that, and `flush` writes pages. The meaning of a page must not be in this folder.
+//! reuse, `stock` keeps frames ready for that, and `flush` writes pages. The meaning of a page must not be in this
+//! folder.
 //!
 //! The pool uses array translation: an array from page id to frame instead of a hash table. The page of a frame changes
-//! only under the frame's exclusive latch. So a thread that holds the latch and finds the right page id in the frame has
-//! the page. If the page is missing, the thread takes a frame, latches it and enters it in the array before it reads.
-//! Other threads that need the page wait for that latch.
+//! only under the frame's exclusive latch. So a thread that holds the latch and finds the right page id in the frame
+//! has the page. If the page is missing, the thread takes a frame, latches it and enters it in the array before it
+//! reads. Other threads that need the page wait for that latch.
 //!
 //! The pool of an in-memory database has no array: the frame number of each page is its id.
 
@@ -108,8 +109,8 @@ impl Pool {
         Pool::assemble(page_size, NO_PAGE - 1, None)
     }
 
-    /// Sets whether inner pages are evicted only if no other page can be. Otherwise they are evicted as all pages are, when
-    /// they have not been used for long.
+    /// Sets whether inner pages are evicted only if no other page can be. Otherwise they are evicted as all pages are,
+    /// when they have not been used for long.
     #[must_use]
     pub fn keeping_inner(self, keeps_inner: bool) -> Pool {
         Pool { keeps_inner, ..self }
@@ -164,8 +165,8 @@ impl Pool {
     /// A page under its shared latch. Waits while another thread changes it or reads it.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if the store has no such page or a damaged one, [`Error::CacheFull`] if no frame can be evicted,
-    /// and errors of the device.
+    /// [`Error::Corrupt`] if the store has no such page or a damaged one, [`Error::CacheFull`] if no frame can be
+    /// evicted, and errors of the device.
     #[inline]
     pub fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
         match self.place_of(id).and_then(|frame| Self::read_in(frame, id)) {
@@ -174,15 +175,15 @@ impl Pool {
         }
     }
 
-    /// A page under its shared latch, after [`Pool::prefetch`]. `None` if the page is not in memory, or is being read by
-    /// another thread: [`Pool::read`] would wait for the device.
+    /// A page under its shared latch, after [`Pool::prefetch`]. `None` if the page is not in memory, or is being read
+    /// by another thread: [`Pool::read`] would wait for the device.
     #[inline]
     pub fn fetch(&self, id: PageId) -> Option<ReadGuard<'_>> {
         self.fetch_parts(id, [0..PREFETCHED, 0..0])
     }
 
-    /// As [`Pool::fetch`], if the caller knows which bytes of the page it will read. They must contain the page's beginning.
-    /// All are prefetched before the latch is taken.
+    /// As [`Pool::fetch`], if the caller knows which bytes of the page it will read. They must contain the page's
+    /// beginning. All are prefetched before the latch is taken.
     #[inline(always)]
     pub fn fetch_parts(&self, id: PageId, parts: [Range<usize>; 2]) -> Option<ReadGuard<'_>> {
         let frame = self.place_of(id)?;
@@ -248,8 +249,8 @@ impl Pool {
         }
     }
 
-    /// A page of zeros under its exclusive latch, to be formatted by the caller. The store is not read. A page of that id in
-    /// memory is overwritten.
+    /// A page of zeros under its exclusive latch, to be formatted by the caller. The store is not read. A page of that
+    /// id in memory is overwritten.
     pub fn create(&self, id: PageId) -> Result<WriteGuard<'_>> {
         loop {
             let latched = match self.latch_settled(id) {
@@ -311,8 +312,8 @@ impl Pool {
         Some(Pin { frame })
     }
 
-    /// Removes a page that has been freed from memory, changed or not. Returns once no flush is writing the page, so that
-    /// [`PageStore::drop_page`] may follow.
+    /// Removes a page that has been freed from memory, changed or not. Returns once no flush is writing the page, so
+    /// that [`PageStore::drop_page`] may follow.
     pub fn forget(&self, id: PageId) {
         if let Some(guard) = self.latch_settled(id) {
             self.give_up(guard);

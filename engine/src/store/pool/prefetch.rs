@@ -19,8 +19,8 @@ pub(super) fn line(address: usize) {
     let _ = address;
 }
 
-/// Prefetches into the second-level cache: for many lines at a time, which would evict the data in use from the first level.
-/// More such prefetches can run at once.
+/// Prefetches into the second-level cache: for many lines at a time, which would evict the data in use from the first
+/// level. More such prefetches can run at once.
 #[inline(always)]
 fn far_line(address: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -45,8 +45,8 @@ impl Ahead {
         Ahead { distance: there.wrapping_sub(here) }
     }
 
-    /// Prefetches the bytes of the next page that are at the offsets of `bytes` in this one: the cache lines that begin in
-    /// them, so that adjacent ranges prefetch no line twice.
+    /// Prefetches the bytes of the next page that are at the offsets of `bytes` in this one: the cache lines that begin
+    /// in them, so that adjacent ranges prefetch no line twice.
     #[inline(always)]
     pub fn like(self, bytes: &[u8]) {
         let from = bytes.as_ptr().addr();

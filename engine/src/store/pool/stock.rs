@@ -1,13 +1,13 @@
 //! The stock of frames that can be reused at once, and the steps of the background writers that fill it. A thread that
-//! misses a page takes a frame from the stock, and so it does not wait for a write. When a thread sleeps and when it ends
-//! must not be decided here.
+//! misses a page takes a frame from the stock, and so it does not wait for a write. When a thread sleeps and when it
+//! ends must not be decided here.
 //!
-//! A frame in the stock has no page, or its page is not dirty and was not used lately. Such a page can still be used and
-//! changed. So a frame is looked at again when it is taken, and is passed over if its page is in use again.
+//! A frame in the stock has no page, or its page is not dirty and was not used lately. Such a page can still be used
+//! and changed. So a frame is looked at again when it is taken, and is passed over if its page is in use again.
 //!
-//! The writers move the hand of the clock, so they write the dirty pages that would be evicted next. A page is written only
-//! if its log is durable. Once in a turn of the hand a writer syncs the log, so that the pages that the hand comes to
-//! later have a durable log.
+//! The writers move the hand of the clock, so they write the dirty pages that would be evicted next. A page is written
+//! only if its log is durable. Once in a turn of the hand a writer syncs the log, so that the pages that the hand comes
+//! to later have a durable log.
 
 use super::evict::has_references;
 use super::frame::{CLEAN, Frame, Latched, NO_PAGE};
@@ -31,7 +31,8 @@ const TURNS: usize = 2;
 struct StockFrames {
     /// Without a page.
     free: Vec<u32>,
-    /// With a page that was not dirty and not used lately when the frame came here. The first to come is the first to go.
+    /// With a page that was not dirty and not used lately when the frame came here. The first to come is the first to
+    /// go.
     clean: VecDeque<u32>,
 }
 
@@ -174,8 +175,8 @@ impl Pool {
         self.stock.wake.notify_all();
     }
 
-    /// One step of a background writer: adds up to a group of frames to the stock, after writing their pages if they are
-    /// dirty. Returns how many were added; 0 if the stock is full or no page can be evicted now.
+    /// One step of a background writer: adds up to a group of frames to the stock, after writing their pages if they
+    /// are dirty. Returns how many were added; 0 if the stock is full or no page can be evicted now.
     pub fn stock_step(&self) -> Result<usize> {
         let Some(backing) = &self.backing else { return Ok(0) };
         let missing = self.stock_target().saturating_sub(self.stock_len()).min(self.group_pages());

@@ -1,16 +1,17 @@
 //! What is known of each page in memory, in two bytes a page, and in one more for the blocks of its image once a page
 //! is compressed.
 //!
-//! | bits | field |
-//! |---|---|
-//! | 0..2 | kind: 0 unknown, 1 absent, 2 present, 3 dropped: absent, and nothing is known of its slots |
-//! | 2 | the slot that was written last |
-//! | 3 | page present: its last write, of the slot or of a delta block, is synced; otherwise: a recovery may need its slots |
-//! | 4 | what is not needed of the page waits to be trimmed |
-//! | 5..10 | the deltas that count: 0 none; 1 to 16 a chain of so many; 17 to 19 none, and the image has 1 to 3 rewrites; 20 to 24 a
-//! cumulative delta with this number less 20; 25 to 29 one that was rewritten, with 8 and this number less 25; 30 none,
-//! and nothing but the image was ever written for the page |
-//! | 10..16 | turn of the image that was written last |
+//! The bits of the two bytes:
+//!
+//! * 0..2: kind: 0 unknown, 1 absent, 2 present, 3 dropped: absent, and nothing is known of its slots.
+//! * 2: the slot that was written last.
+//! * 3: page present: its last write, of the slot or of a delta block, is synced; otherwise: a recovery may need its
+//!   slots.
+//! * 4: what is not needed of the page waits to be trimmed.
+//! * 5..10: the deltas that count: 0 none; 1 to 16 a chain of so many; 17 to 19 none, and the image has 1 to 3
+//!   rewrites; 20 to 24 a cumulative delta with this number less 20; 25 to 29 one that was rewritten, with 8 and this
+//!   number less 25; 30 none, and nothing but the image was ever written for the page.
+//! * 10..16: turn of the image that was written last.
 
 use super::delta::{Order, REWRITTEN, is_next};
 use super::slot::{REWRITES, Side, Stamp, TURNS};

@@ -163,8 +163,8 @@ impl<'e> Survey<'e> {
         Ok(())
     }
 
-    /// Reads and pins the leaf that `target` names. Adds it and the pages on the path to it: each of these may change and be merged
-    /// with its neighbour.
+    /// Reads and pins the leaf that `target` names. Adds it and the pages on the path to it: each of these may change
+    /// and be merged with its neighbour.
     fn visit<R>(&mut self, tree: &Tree, target: Target<'_>, look: impl FnOnce(Page<'_>) -> R) -> Result<R> {
         std::mem::swap(&mut self.path, &mut self.before);
         let mut leaf = PageId::NONE;
@@ -213,15 +213,16 @@ impl<'e> Survey<'e> {
         Ok(looked)
     }
 
-    /// Adds a leaf that may change, and the inner pages on the path to it that were not counted yet, each with a neighbour.
+    /// Adds a leaf that may change, and the inner pages on the path to it that were not counted yet, each with a
+    /// neighbour.
     fn note_leaf(&mut self, leaf: PageId, inner: usize) {
         self.last = leaf;
         self.pages(1 + 2 * inner, 1 + inner);
         self.need.log += inner * 64;
     }
 
-    /// Adds a page besides the last leaf: the neighbour with which it may be merged when it has lost entries, or the second new
-    /// page of a root that is split. A put that needs no space changes the leaf alone.
+    /// Adds a page besides the last leaf: the neighbour with which it may be merged when it has lost entries, or the
+    /// second new page of a root that is split. A put that needs no space changes the leaf alone.
     fn note_neighbour(&mut self) {
         self.pages(1, 0);
     }

@@ -290,8 +290,8 @@ impl<'a> Redo<'a> {
             return Ok(());
         }
         if is_format {
-            // The image may belong to a page that no commit has used. If the sync of that image failed, only the file cache
-            // may have it. A later generation then counts it as synced, so it must not be the base of a delta.
+            // The image may belong to a page that no commit has used. If the sync of that image failed, only the file
+            // cache may have it. A later generation then counts it as synced, so it must not be the base of a delta.
             page.forget_base();
         }
         let applied = page::apply(&mut page, op, lsn).and_then(|fits| {
@@ -346,7 +346,8 @@ impl<'a> Redo<'a> {
     }
 
     /// Drops pages that the log frees, unless their present content is newer. The page table of the checkpoint does not
-    /// have them if they were freed before it, but redo may have created them again, and the pool may have evicted them.
+    /// have them if they were freed before it, but redo may have created them again, and the pool may have evicted
+    /// them.
     fn freed(&self, map: PageId, from: u32, count: u32, lsn: Lsn) -> Result<()> {
         for id in (from..from.saturating_add(count)).map(|bit| PageId(map.0.saturating_add(bit))) {
             let is_known = || self.pool.is_resident(id) || self.found.pages.contains(id) && self.store.may_exist(id);
