@@ -1,4 +1,5 @@
-//! Only `page/keys/` names single key lists. All other code asks the table of key lists.
+//! Only `page/keys/` names single key lists. All other code asks the table of key lists. A benchmark chooses its
+//! key lists, as any program that uses the engine may, so this test does not read `bench/`.
 
 use crate::tokens::{files, is_ident, is_path_separator, read};
 use proc_macro2::{TokenStream, TokenTree};

@@ -101,22 +101,10 @@ impl Builder {
         }
         let began = Instant::now();
         let (log, mut redone) = if opened.meta.clean {
-            opened.store.use_closed_state();
-            let stale = opened.stale(&config, name)?;
-            if let Err(cause) = opened.check_writable() {
-                return Ok((opened.into_reader(self, Some(&cause)), Some(cause)));
+            match opened.create_log(config, name, position)? {
+                Ok(log) => (Ok(log), Redone::at(meta.last)),
+                Err(cause) => return Ok((opened.into_reader(self, Some(&cause)), Some(cause))),
             }
-            // Creating the log removes the segments of an earlier log, which the other superblock may still need. So
-            // the superblocks are made durable first.
-            let log =
-                match opened.store.file().secure().and_then(|()| Log::create_after(config, epoch, meta.last, &stale)) {
-                    Err(cause @ Error::Full { .. }) => {
-                        return Ok((opened.into_reader(self, Some(&cause)), Some(cause)));
-                    }
-                    created => created?,
-                };
-            opened.store.file().write_meta(position)?;
-            (Ok(log), Redone::at(meta.last))
         } else {
             opened.store.damage().map_or(Ok(()), Err)?;
             let recovered = recover(config, &opened.pool, &*opened.store, &opened.meta)?;
@@ -151,13 +139,7 @@ impl Builder {
         engine.withhold(redone.end, redone.freed.iter());
         engine.load_maps(high, &reserved, &redone.freed)?;
         engine.finish_opening(&catalog_tree(), redone, !opened.meta.clean, is_new(&meta))?;
-        let mut policies = Vec::new();
-        match each_table(&engine, Lsn::MAX, |_, entry| policies.push((entry.tree.table, entry.policy))) {
-            Ok(()) => engine.replace_policies(policies),
-            Err(error) => {
-                tracing::warn!(%error, "the catalog is damaged: pages of some tables are written without compression");
-            }
-        }
+        load_policies(&engine);
         let shared = shared(self, engine, opened.path, false, Some(opened.lock));
         if self.background && shared.engine.check_poison().is_ok() {
             maintenance::start(&shared, self.writers);
@@ -293,6 +275,25 @@ impl Opened {
         }
     }
 
+    /// Creates the log of a closed database, and writes `position`, where the log begins, to the superblock. If nothing
+    /// can be written, the inner result is the cause, and the data can be read.
+    fn create_log(&self, config: LogConfig, name: &str, position: Meta) -> Result<Result<Log>> {
+        self.store.use_closed_state();
+        let stale = self.stale(&config, name)?;
+        if let Err(cause) = self.check_writable() {
+            return Ok(Err(cause));
+        }
+        // Creating the log removes the segments of an earlier log, which the other superblock may still need. So the
+        // superblocks are made durable first.
+        let secured = self.store.file().secure();
+        let log = match secured.and_then(|()| Log::create_after(config, position.epoch, position.redo, &stale)) {
+            Err(cause @ Error::Full { .. }) => return Ok(Err(cause)),
+            created => created?,
+        };
+        self.store.file().write_meta(position)?;
+        Ok(Ok(log))
+    }
+
     fn maps(&self) -> impl Iterator<Item = PageId> {
         let maps = (0..self.meta.high_water).step_by(ids_per_map(self.meta.page_size) as usize).map(PageId);
         maps.filter(|map| self.pool.exists(*map))
@@ -328,6 +329,17 @@ impl Opened {
             engine.poison(cause);
         }
         Database::new(shared(options, engine, path, stopped.is_none(), Some(lock)))
+    }
+}
+
+/// Tells the store how the pages of each table are compressed.
+fn load_policies(engine: &Engine) {
+    let mut policies = Vec::new();
+    match each_table(engine, Lsn::MAX, |_, entry| policies.push((entry.tree.table, entry.policy))) {
+        Ok(()) => engine.replace_policies(policies),
+        Err(error) => {
+            tracing::warn!(%error, "the catalog is damaged: pages of some tables are written without compression");
+        }
     }
 }
 

@@ -174,7 +174,21 @@ impl KeyLayout {
 
     /// Returns true if keys are integers in blocks, for which a codec can be set.
     pub(crate) fn has_codec(self) -> bool {
-        matches!(self, KeyLayout::Blocks | KeyLayout::ShortBlocks)
+        match self {
+            KeyLayout::Blocks | KeyLayout::ShortBlocks => true,
+            KeyLayout::Plain
+            | KeyLayout::Fixed
+            | KeyLayout::Head
+            | KeyLayout::Db2
+            | KeyLayout::WiredTiger
+            | KeyLayout::WiredTigerBest
+            | KeyLayout::WiredTigerBoth
+            | KeyLayout::MyIsam
+            | KeyLayout::Pkb
+            | KeyLayout::PkbPart(_)
+            | KeyLayout::PkbHeap
+            | KeyLayout::PkbHeapPart(_) => false,
+        }
     }
 
     /// Returns the kind of list for these keys.
