@@ -16,7 +16,7 @@ use std::io::{self, Write};
 const WIDEST: usize = 200;
 /// The same for a table that is printed in parts.
 const WIDEST_IN_PARTS: usize = 30;
-/// The number of characters of a line of a table that is printed in parts.
+/// The number of characters of a line of a report whose tables are printed in parts.
 const LINE: usize = 100;
 
 /// How to print a table in parts.
@@ -33,7 +33,7 @@ pub(crate) fn print(report: &impl Serialize, format: Format) -> Result<()> {
     print_with(report, format, None)
 }
 
-/// Like [`print`], with tables in parts whose lines have at most [`LINE`] characters.
+/// Like [`print`], with tables in parts, and lines of at most [`LINE`] characters.
 pub(crate) fn print_in_parts(report: &impl Serialize, format: Format, parts: Parts<'_>) -> Result<()> {
     print_with(report, format, Some(parts))
 }
@@ -56,12 +56,7 @@ fn render(report: &Value, in_parts: Option<Parts<'_>>) -> String {
                 fields.iter().partition(|(_, value)| value.is_array() || value.is_object());
             let mut parts = Vec::new();
             if !plain.is_empty() {
-                let mut table = empty();
-                for (name, value) in plain {
-                    let value = Cell::new(shown(name, value, WIDEST)).set_alignment(CellAlignment::Left);
-                    table.add_row([Cell::new(title(name)), value]);
-                }
-                parts.push(table.trim_fmt());
+                parts.push(block(&plain, in_parts.is_some()).trim_fmt());
             }
             for (name, part) in parted {
                 parts.push(format!("{}:\n{}", title(name), render(part, in_parts)));
@@ -73,11 +68,50 @@ fn render(report: &Value, in_parts: Option<Parts<'_>>) -> String {
     }
 }
 
+/// A row for each field: its name and its value. `wraps`: a row has several lines if it has more than [`LINE`]
+/// characters.
+fn block(fields: &[Field<'_>], wraps: bool) -> Table {
+    let longest = fields.iter().map(|(name, _)| title(name).chars().count()).max().unwrap_or(0);
+    let width = if wraps { LINE.saturating_sub(longest + 2 * SPACE) } else { WIDEST };
+    let mut table = empty();
+    for (name, value) in fields {
+        let value = Cell::new(wrapped(&shown(name, value, WIDEST), width)).set_alignment(CellAlignment::Left);
+        table.add_row([Cell::new(title(name)), value]);
+    }
+    table
+}
+
+/// The text in lines of at most `width` characters. Longer words are broken.
+fn wrapped(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let (mut lines, mut used) = (String::new(), 0);
+    for word in text.split(' ') {
+        if used > 0 {
+            let has_room = used + 1 + word.chars().count() <= width;
+            lines.push(if has_room { ' ' } else { '\n' });
+            used = if has_room { used + 1 } else { 0 };
+        }
+        for c in word.chars() {
+            if used == width {
+                lines.push('\n');
+                used = 0;
+            }
+            lines.push(c);
+            used += 1;
+        }
+    }
+    lines
+}
+
 /// A table with a row for each object and a column for each field of the first.
 fn grid(rows: &[Value], in_parts: Option<Parts<'_>>) -> String {
     let Some(first) = rows.first() else { return "none".to_owned() };
     let Value::Object(first) = first else {
-        return rows.iter().map(|row| shown("", row, WIDEST)).collect::<Vec<_>>().join("\n");
+        let width = if in_parts.is_some() { LINE } else { WIDEST };
+        let line = |row: &Value| wrapped(&shown("", row, WIDEST), width);
+        return rows.iter().map(line).collect::<Vec<_>>().join("\n");
     };
     let all: Vec<_> = first.iter().collect();
     match in_parts {
@@ -225,6 +259,19 @@ mod tests {
         assert!((10..40).all(|at| text.matches(&format!("number {at}")).count() == 1), "each field once: {text}");
         let parts = text.split("\n\n").count();
         assert!(parts > 1 && text.matches("level").count() == parts, "{text}");
+    }
+
+    #[test]
+    fn long_texts_of_a_report_in_parts_are_wrapped_and_kept_whole() {
+        let words = (10..36).map(|word| format!("word{word}")).collect::<Vec<_>>().join(" ");
+        let long = "w".repeat(WIDEST - 1);
+        let report = json!({"system": {"why_not_atomic": words, "path": long}, "warnings": [words, long]});
+        let text = render(&report, Some(Parts { labels: &[], begins: &[] }));
+        assert!(text.lines().all(|line| line.chars().count() <= LINE), "{text}");
+        assert!((10..36).all(|word| text.matches(&format!("word{word}")).count() == 2), "{text}");
+        assert!(text.matches('w').count() >= 2 * (WIDEST - 1), "{text}");
+        assert_eq!(wrapped("ab cd efghijk", 5), "ab cd\nefghi\njk");
+        assert!(render(&report, None).lines().any(|line| line.chars().count() > LINE));
     }
 
     #[test]
