@@ -342,7 +342,7 @@ fn finish_two_creations(store: StoreKind) -> Result<()> {
     Ok(())
 }
 
-/// What the child does in the folder that it is told.
+/// The variable that gives the child process its folder.
 const CHILD_FOLDER: &str = "DURAMEN_TEST_FILES_FOLDER";
 
 #[test]

@@ -154,7 +154,7 @@ fn records(page: u32) -> Vec<(&'static str, u8, Vec<u8>)> {
     ]
 }
 
-fn is_told(error: &Error) -> bool {
+fn is_reported(error: &Error) -> bool {
     matches!(
         error,
         Error::Corrupt { .. } | Error::CorruptMeta { .. } | Error::CorruptLog { .. } | Error::Poisoned { .. }
@@ -173,7 +173,7 @@ fn a_page_id_of_the_log_beyond_all_pages_is_not_believed() {
                 let what = format!("{what} {page}");
                 let path = folder.path().join(NAME);
                 let error = options().open(&path).and_then(Database::close).expect_err(&what);
-                assert!(is_told(&error), "{what}: {error}");
+                assert!(is_reported(&error), "{what}: {error}");
                 let (db, damage) = options().open_damaged(&path).unwrap();
                 let table = db.begin_read().unwrap().open_table(TABLE).unwrap();
                 let entries = table.iter().filter(Result::is_ok).count();
@@ -183,7 +183,7 @@ fn a_page_id_of_the_log_beyond_all_pages_is_not_believed() {
     });
 }
 
-/// Reads and writes all that there is in every way; errors are told.
+/// Reads and writes everything in every way. Returns the first error.
 fn use_all(path: &Path) -> Result<()> {
     let db = options().open(path)?;
     db.verify(|_| ())?;
@@ -301,7 +301,7 @@ fn a_damaged_large_record_costs_its_own_run_alone(store: StoreKind, compression:
                 let path = folder.path().join(NAME);
                 let what = format!("{}, {compression}, way {way}, to {first} of {len}", store.name());
                 remove_all(&path, way).unwrap_or_else(|error| panic!("{what}: {error}"));
-                // It is found and told what is lost, and everything else is as it was.
+                // The damage and the lost entries are reported, and everything else is as it was.
                 let db = options().open(&path).unwrap();
                 let tx = db.begin_read().unwrap();
                 assert_eq!(tx.open_table(LONG).unwrap().iter().filter(Result::is_ok).count(), ENTRIES as usize / 50);

@@ -127,7 +127,8 @@ fn show(bytes: &[u8]) -> String {
     bytes[bytes.len().saturating_sub(20)..].escape_ascii().to_string()
 }
 
-/// How many entries are lost; holds that all others are there, as they were, and that those are told.
+/// The number of lost entries. Asserts that all other entries are as they were, and that the salvage reports the lost
+/// ones.
 fn judge(table: &ReadOnlyUntypedTable, model: &Entries, old: Old, what: &str) -> Result<usize> {
     let (mut left, mut lost) = (BTreeSet::new(), Vec::new());
     let mut salvage = table.salvage(..);
@@ -287,7 +288,7 @@ fn nothing_is_lost_with_all_that_leads_to_the_pages() -> Result<()> {
 }
 
 #[test]
-fn of_a_file_damaged_in_many_places_nothing_wrong_is_read_and_all_loss_is_told() -> Result<()> {
+fn of_a_file_damaged_in_many_places_nothing_wrong_is_read_and_all_loss_is_reported() -> Result<()> {
     let volume = built(StoreKind::Table)?;
     let sectors = content(&volume, NAME).len() / SECTOR;
     let mut random = 7u64;
@@ -430,7 +431,7 @@ fn of_a_damaged_log_all_before_the_damage_is_kept() -> Result<()> {
         let log = |found: &Damage| matches!(found, Damage::Log { cause: Error::CorruptLog { .. } });
         assert!(damage.iter().any(log), "{damage:?}");
         let torn = damage.iter().any(|found| matches!(found, Damage::LogTorn));
-        // A commit is there whole, or not at all, unless that is told.
+        // A commit is there whole, or not at all, unless the damage is reported.
         let first = |name: &str, entries: &Entries| -> Result<bool> {
             let table = db.begin_read()?.open_untyped(name)?;
             let (right, count) = entries.iter().try_fold((0, 0), |(right, count), (key, value)| {

@@ -191,7 +191,7 @@ fn check_finds_a_superblock_that_is_damaged() {
         assert_eq!(report["findings"][0]["lost"], "nothing");
         assert!(run.err.contains(&format!("is damaged: superblock {slot} is damaged: ")), "{}", run.err);
         assert_eq!(run.err.matches("nothing is lost").count(), 1, "{}", run.err);
-        // Which the next writing mends.
+        // The next command that writes also writes this superblock again.
         place.ok("put t.duramen t b", "");
         assert_eq!(place.json("check t.duramen")["sound"], true);
     }

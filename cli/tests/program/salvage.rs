@@ -163,9 +163,9 @@ fn without_superblocks_or_catalog_all_entries_are_saved() {
     }
 }
 
-/// It costs nothing but the writing: all is read, and everybody is told.
+/// A damaged allocation map only prevents writing: all entries can be read, and each of these commands reports it.
 #[test]
-fn a_damaged_allocation_map_is_told_by_all_that_look_for_damage_and_by_who_wants_to_write() {
+fn commands_that_look_for_damage_or_write_report_a_damaged_allocation_map() {
     let place = built();
     let mut bytes = std::fs::read(place.path("t.duramen")).unwrap();
     let is_map = |grain: &[u8]| grain[4..8] == [0; 4] && grain[13..16] == *b"IMG";

@@ -81,17 +81,17 @@ fn the_shape_of_the_log_can_be_given() {
 }
 
 #[test]
-fn a_missing_log_is_told_by_the_name_of_its_file() {
+fn the_message_of_a_missing_log_names_its_file() {
     let place = killed();
     std::fs::remove_file(place.path("t.duramen-log.000001")).unwrap();
     let message = place.error("scan t.duramen t", "");
     assert!(message.contains("t.duramen-log.000001") && message.contains("missing"), "{message}");
 }
 
-/// Only who may not write is told that somebody else must recover the database.
+/// The message names the cause. Only a user who may not write reads that somebody else must recover the database.
 #[cfg(unix)]
 #[test]
-fn what_the_system_says_against_a_recovery_is_told() {
+fn the_message_of_a_failed_recovery_has_the_error_of_the_system() {
     let place = killed();
     let scan = "trap '' XFSZ; ulimit -f 0; exec \"$0\" scan t.duramen t";
     let program = env!("CARGO_BIN_EXE_duramen");

@@ -82,25 +82,25 @@ mod system {
 
     pub(super) fn atomic_support(folder: &File) -> AtomicSupport {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let asked = retry_on_intr(|| openat(folder, ".", flags, Mode::RUSR | Mode::WUSR))
+        let status = retry_on_intr(|| openat(folder, ".", flags, Mode::RUSR | Mode::WUSR))
             .and_then(|file| statx(file, c"", AtFlags::EMPTY_PATH, WRITE_ATOMIC));
-        match asked {
-            Ok(told) => of_statx(&told),
+        match status {
+            Ok(status) => of_statx(&status),
             Err(error) => AtomicSupport::Unknown { why: format!("no file can be made here to ask: {error}") },
         }
     }
 
     pub(super) fn atomic_support_of_device(folder: &File, name: &str) -> AtomicSupport {
         match statx(folder, name, AtFlags::empty(), WRITE_ATOMIC) {
-            Ok(told) => of_statx(&told),
+            Ok(status) => of_statx(&status),
             Err(error) => AtomicSupport::Unknown { why: format!("the device cannot be asked: {error}") },
         }
     }
 
-    fn of_statx(told: &Statx) -> AtomicSupport {
-        match told.stx_mask & WRITE_ATOMIC.bits() {
+    fn of_statx(status: &Statx) -> AtomicSupport {
+        match status.stx_mask & WRITE_ATOMIC.bits() {
             0 => answer(None),
-            _ => answer(Some((told.stx_atomic_write_unit_min, told.stx_atomic_write_unit_max))),
+            _ => answer(Some((status.stx_atomic_write_unit_min, status.stx_atomic_write_unit_max))),
         }
     }
 

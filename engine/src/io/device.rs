@@ -388,7 +388,7 @@ mod tests {
             disk.sync().unwrap();
             let mut again = [0; 32];
             device.read_at(copy * 4096, &mut again).unwrap();
-            assert_eq!(again, mark, "a sync mends it");
+            assert_eq!(again, mark, "a sync writes the right copy again");
         }
         [0, 4096].iter().for_each(|copy| device.write_at(copy + 16, &[0xff; 16]).unwrap());
         assert!(matches!(open(&device), Err(Error::CorruptMeta { .. })));

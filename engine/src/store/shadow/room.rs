@@ -17,8 +17,8 @@ use std::ops::Range;
 /// Least and most bytes by which the reserve grows beyond what is asked for; between them a sixteenth of the file.
 const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
 
-/// Least bytes between the end of the file and the reserve; more for a file that is longer than four times as much.
-const GAP: u64 = 2 << 20;
+/// The least number of bytes between the end of the file and the reserve. In a long file it is a quarter of the file.
+const LEAST_GAP: u64 = 2 << 20;
 
 /// The most delta blocks in writes that have begun: four background writers, and one more thread, write 1 MiB each.
 const DELTAS_BEGUN: u64 = 5 * (1 << 20) / BLOCK as u64;
@@ -117,7 +117,7 @@ impl ShadowStore {
 
     /// Makes the reserve so long; false: the device has no room for it.
     fn reserve_bytes(&self, room: &mut Room, bytes: u64, pages: u64) -> Result<bool> {
-        let gap = (room.len / 4).max(GAP) + (pages + 2) * self.geometry.cell();
+        let gap = (room.len / 4).max(LEAST_GAP) + (pages + 2) * self.geometry.cell();
         let far = (room.len + gap).next_multiple_of(BLOCK as u64);
         let starts = if room.reserved.is_empty() { [far, room.len] } else { [room.reserved.start; 2] };
         let mut reserved = Ok(());

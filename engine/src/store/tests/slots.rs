@@ -22,7 +22,7 @@ thread_local! {
 #[derive(Debug, Default)]
 struct State {
     pages: BTreeMap<PageId, Vec<u8>>,
-    /// The images that changes of these pages are told from.
+    /// The images with which these pages are compared to find their changes.
     bases: BTreeMap<PageId, Vec<u8>>,
     /// Dropped since the last freeze, and before it: their slots are emptied by a checkpoint.
     dropped: BTreeSet<PageId>,
