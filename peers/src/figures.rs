@@ -1,5 +1,5 @@
-//! `figures writes`: measures RocksDB and WiredTiger in all runs that `duramen-bench figures writes` draws. What is drawn is
-//! decided there.
+//! `figures writes`: measures RocksDB and WiredTiger in all runs that `duramen-bench figures writes` draws. What is
+//! drawn is decided there.
 
 use crate::writes::Programs;
 use clap::Args;
@@ -24,8 +24,8 @@ pub(crate) struct Writes {
     dir: PathBuf,
 }
 
-/// Measures what is not in the file yet, one run after the other. A database is populated once for all runs with the same
-/// records, and each run changes a copy.
+/// Measures what is not in the file yet, one run after the other. A database is populated once for all runs with the
+/// same records, and each run changes a copy.
 ///
 /// # Errors
 /// What the compiler, the stores and writing say.

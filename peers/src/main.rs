@@ -1,5 +1,5 @@
-//! The program `duramen-peers`: the workloads of `duramen-bench` on other stores. `basic` and `larger` have Duramen beside
-//! the other stores in the same run and at the same durability.
+//! The program `duramen-peers`: the workloads of `duramen-bench` on other stores. `basic` and `larger` have Duramen
+//! beside the other stores in the same run and at the same durability.
 
 mod engines;
 mod figures;

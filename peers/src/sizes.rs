@@ -1,5 +1,5 @@
-//! `sizes`: the bytes that the same entries take in Duramen, redb, RocksDB and SQLite after compaction. Builds the programs of
-//! the folder `sizes` and runs them. Speeds must not be measured here.
+//! `sizes`: the bytes that the same entries take in Duramen, redb, RocksDB and SQLite after compaction. Builds the
+//! programs of the folder `sizes` and runs them. Speeds must not be measured here.
 
 use duramen::db::{Compression, CompressionPlan, Strategy};
 use duramen_bench::Result;
@@ -97,8 +97,8 @@ fn redb(data: &Path, folder: &Path) -> Result<()> {
     Ok(db.close()?)
 }
 
-/// Builds the program of a store, runs it with the entries as its input, and returns the bytes of its files. `arguments`: the
-/// first is a name in a folder that has nothing else.
+/// Builds the program of a store, runs it with the entries as its input, and returns the bytes of its files.
+/// `arguments`: the first is a name in a folder that has nothing else.
 fn peer(name: &str, library: &str, data: &Path, folder: &Path, arguments: &[&str]) -> Result<u64> {
     let (program, files) = (folder.join(name), folder.join("files"));
     std::fs::create_dir(&files)?;

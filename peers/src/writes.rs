@@ -1,5 +1,5 @@
-//! `writes`: the workload of `duramen-bench writes` on RocksDB and WiredTiger, behind a meter of their calls. Builds the
-//! programs of the folder `writes` and runs them. What is measured must not be decided here.
+//! `writes`: the workload of `duramen-bench writes` on RocksDB and WiredTiger, behind a meter of their calls. Builds
+//! the programs of the folder `writes` and runs them. What is measured must not be decided here.
 
 use bytesize::ByteSize;
 use clap::ValueEnum;
@@ -33,7 +33,8 @@ pub(crate) struct Args {
     /// Seconds between flushes of the log; 0: it is flushed with each commit
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     flush_seconds: u32,
-    /// Bytes of the data set that this one is a small one of: RocksDB's memtables, files and levels become as much smaller
+    /// Bytes of the data set that this one is a small one of: RocksDB's memtables, files and levels become as much
+    /// smaller
     #[arg(long, default_value = "150GB", value_name = "BYTES")]
     stands_for: ByteSize,
     /// Where the store's files are while it is measured

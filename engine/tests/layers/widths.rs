@@ -5,8 +5,8 @@ use std::path::Path;
 
 const COLUMNS: usize = 120;
 
-/// The members of the workspace.
-const FOLDERS: &[&str] = &["bench", "cli", "codec", "engine", "fuzz", "query", "sim"];
+/// The members of the workspace, and the programs beside other stores.
+const FOLDERS: &[&str] = &["bench", "cli", "codec", "engine", "fuzz", "peers/src", "query", "sim"];
 
 /// The numbers of the lines with a comment that are too wide, each with its columns. A line without `//` may be wider:
 /// a string that cannot be broken, or code in a macro.

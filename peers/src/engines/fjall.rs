@@ -1,6 +1,6 @@
 //! fjall as a contestant, with its defaults and the cache of the run. Commits that are not synced are handed to the
-//! system ([`PersistMode::Buffer`]); with [`Durability::Interval`] the journal is synced whenever 100 ms have passed since
-//! the last sync. Its memtables, of 64 MiB, are beside the cache.
+//! system ([`PersistMode::Buffer`]); with [`Durability::Interval`] the journal is synced whenever 100 ms have passed
+//! since the last sync. Its memtables, of 64 MiB, are beside the cache.
 
 use super::Sometimes;
 use duramen_bench::Result;

@@ -110,8 +110,8 @@ mod calls {
     use super::{Config, Functions, Linked, Opaque, Visit, c_int, c_void};
     use std::ffi::CString;
 
-    // SAFETY of all calls: the arguments are of the types of `stores/store.h`, slices live during a call, and a store or a
-    // reader is passed between its opening and its closing only.
+    // SAFETY of all calls: the arguments are of the types of `stores/store.h`, slices live during a call, and a store
+    // or a reader is passed between its opening and its closing only.
 
     pub(super) fn open(functions: &Functions, folder: &CString, config: &Config) -> Opaque {
         // SAFETY: above.

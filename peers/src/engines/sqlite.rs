@@ -1,6 +1,6 @@
 //! SQLite as a contestant: a write-ahead log, and a table whose integer primary key is the key, which SQLite finds
-//! fastest. Keys of another length are the primary key of a table `WITHOUT ROWID`. `synchronous` is `FULL` if each commit
-//! is synced, else `NORMAL`, which syncs at checkpoints only; with [`Durability::Interval`], too.
+//! fastest. Keys of another length are the primary key of a table `WITHOUT ROWID`. `synchronous` is `FULL` if each
+//! commit is synced, else `NORMAL`, which syncs at checkpoints only; with [`Durability::Interval`], too.
 
 use duramen_bench::Result;
 use duramen_bench::contest::{Config, Contestant, DiskKind, Durability, Reader, Writer};
