@@ -27,6 +27,7 @@ const ROWS: &[Row] = &[
     Row("beside_p50_us", "a read beside overwrites, median, us", tenths),
     Row("beside_p99_us", "a read beside overwrites, 99 %, us", tenths),
     Row("beside_overwrite_kops", "these overwrites, K/s", tenths),
+    Row("written_per_user_byte", "bytes of write calls a user byte", hundredths),
     Row("open_bytes", "allocated while open, MB", megabytes),
     Row("closed_bytes", "allocated when closed, MB", megabytes),
     Row("cached_read_kops", "all in the cache: point reads, K/s", whole),

@@ -24,6 +24,7 @@ pub(super) fn run<C: Contestant>(args: &Args) -> Result<Figures> {
     if has(Step::Overwrite) {
         steps.overwrite(&store)?;
     }
+    steps.note_written(&store);
     steps.note("open_bytes", memory::allocated(folder)? as f64);
     steps.note("close_seconds", timed(|| store.close())?.as_secs_f64());
     steps.note("closed_bytes", memory::allocated(folder)? as f64);
