@@ -82,6 +82,31 @@ fn a_compaction_trains_a_dictionary_that_saves_space() -> Result<()> {
     Ok(())
 }
 
+/// Each page of the file is sampled for dictionaries after the analysis of the strategy, if there is one.
+#[test]
+fn a_compaction_reports_that_it_samples_pages_for_dictionaries() -> Result<()> {
+    for (strategy, passes) in [(Strategy::All, 1), (Strategy::SELECTIVE, 2)] {
+        let db = build(&Arc::new(MemoryVolume::new()), StoreKind::Table, 10_000)?;
+        db.checkpoint()?;
+        let pages = db.stats().pages;
+        let mut reports = Vec::new();
+        let plan = CompressionPlan::new(strategy, Compression::Zstd(3)).dictionary(true);
+        db.compact_with(&plan, |done| reports.push(done))?;
+        let analyses: Vec<_> = reports.iter().map_while(|done| done.analysis).collect();
+        let ends = analyses.iter().filter(|done| done.pages == done.of && done.of == pages).count();
+        assert_eq!(ends, passes, "{analyses:?}");
+        assert!(reports.iter().all(|done| done.of == 10_000), "{reports:?}");
+        let (analyzing, rebuilding) = reports.split_at(analyses.len());
+        assert!(analyzing.iter().all(|done| done.entries == 0), "{reports:?}");
+        assert!(rebuilding.iter().all(|done| done.analysis.is_none()), "{reports:?}");
+        assert_eq!(rebuilding.last().map(|done| done.entries), Some(10_000));
+        let mut analyzed = Vec::new();
+        db.analyze(&plan, |done| analyzed.push(done))?;
+        assert_eq!(analyzed.iter().filter(|done| done.pages == done.of).count(), 2, "{analyzed:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn small_tables_and_random_values_get_none() -> Result<()> {
     const RANDOM: TableDef<u64, &[u8]> = TableDef::new("random").compression(Compression::Zstd(3)).dictionary(true);

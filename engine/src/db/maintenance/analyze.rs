@@ -16,9 +16,9 @@ use std::collections::HashMap;
 /// About the most pages that are sampled.
 const SAMPLED_PAGES: usize = 20_000;
 /// Pages between two calls of `progress`.
-const STEP: u64 = 256;
+pub(super) const STEP: u64 = 256;
 
-/// The progress of an analysis.
+/// The progress of an analysis. Dictionaries need a second pass over the file; it begins with page 0 again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AnalyzeProgress {
     /// The number of pages sampled so far.
@@ -67,7 +67,7 @@ impl Database {
         let policies = policies(plan.policy, self.shared().engine.page_size());
         let Decided { tables, ids, sampled, decisions } = self.decide(plan, &policies, &mut progress)?;
         let Sampled { samples, scale } = sampled;
-        let dictionaries = self.dictionary_analyses(plan, &ids)?;
+        let dictionaries = self.dictionary_analyses(plan, &ids, &mut progress)?;
         let chosen = policies.iter().position(|policy| *policy == plan.policy);
         let analysis = |(((table, sample), reasons), id): (((TableInfo, Sample), Vec<Reason>), &TableId)| {
             let reason = chosen.and_then(|chosen| reasons.get(chosen)).copied().unwrap_or(Reason::StrategyNone);
@@ -120,6 +120,7 @@ impl Database {
         &self,
         plan: &CompressionPlan,
         tables: &[TableId],
+        progress: &mut dyn FnMut(AnalyzeProgress),
     ) -> Result<HashMap<TableId, DictionaryAnalysis>> {
         let engine = &self.shared().engine;
         let (Some(compression), Some(store), true) =
@@ -128,7 +129,7 @@ impl Database {
             return Ok(HashMap::new());
         };
         let wanted: Vec<_> = tables.iter().map(|table| (*table, plan.policy)).collect();
-        let gains = gains(compression, &*store, engine.page_size(), &wanted, |_, _| None)?;
+        let gains = gains(compression, &*store, engine.page_size(), &wanted, |_, _| None, progress)?;
         let analysis = |(table, Gain { bytes, saving, saved_bytes, pays, .. })| {
             (table, DictionaryAnalysis { bytes, saving, saved_bytes, pays })
         };

@@ -30,8 +30,8 @@ use std::ops::Bound;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CompactProgress {
-    /// The progress of the analysis for the selective strategy, which is before the first entry is rewritten. `None`
-    /// afterwards, and for all other compactions.
+    /// The progress of the analysis for the selective strategy, and then of that for dictionaries. Both are before the
+    /// first entry is rewritten. `None` afterwards, and for compactions that analyze nothing.
     pub analysis: Option<AnalyzeProgress>,
     /// The number of entries rewritten so far.
     pub entries: u64,
@@ -126,11 +126,16 @@ impl Database {
         mut progress: impl FnMut(CompactProgress),
     ) -> Result<CompactReport> {
         self.shared().check_writable()?;
-        let of = self.begin_read()?.tables()?.iter().map(|table| table.entries).sum();
+        let of = self.entries()?;
         let choices = self.choices(plan, &mut |analysis| {
             progress(CompactProgress { analysis: Some(analysis), entries: 0, of });
         })?;
         self.compact_to(&choices, &mut progress)
+    }
+
+    /// The entries of all tables.
+    fn entries(&self) -> Result<u64> {
+        Ok(self.begin_read()?.tables()?.iter().map(|table| table.entries).sum())
     }
 
     /// Compacts, and gives these tables these policies.
@@ -143,7 +148,10 @@ impl Database {
         let size = || shared.engine.stats().file_bytes;
         let bytes_before = size();
         shared.check_writable()?;
-        let got_dictionary = self.add_dictionaries(choices)?;
+        let of = self.entries()?;
+        let got_dictionary = self.add_dictionaries(choices, &mut |analysis| {
+            progress(CompactProgress { analysis: Some(analysis), entries: 0, of });
+        })?;
         let tx = self.begin_write()?;
         let tables = tx.tables()?;
         let of = tables.iter().map(|table| table.entries).sum();

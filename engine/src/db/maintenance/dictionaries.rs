@@ -5,6 +5,7 @@
 //! both superblocks name it. And it is dropped only when no image names it, and no image that one of the superblocks
 //! leads to: then a recovery from any of them can neither need it nor use it.
 
+use super::analyze::{AnalyzeProgress, STEP};
 use super::dictionary_gain::{Gain, TablePages, gain};
 use crate::base::{PageId, Result, TableId};
 use crate::db::Database;
@@ -65,7 +66,11 @@ impl Database {
 
     /// Trains dictionaries for the tables that may have one after the compaction, adds those that pay, and makes the
     /// store use them. Returns the tables that have got one. `choices`: new policies, by name.
-    pub(super) fn add_dictionaries(&self, choices: &HashMap<String, PagePolicy>) -> Result<HashSet<TableId>> {
+    pub(super) fn add_dictionaries(
+        &self,
+        choices: &HashMap<String, PagePolicy>,
+        progress: &mut dyn FnMut(AnalyzeProgress),
+    ) -> Result<HashSet<TableId>> {
         let engine = &self.shared().engine;
         let (Some(compression), Some(store)) = (engine.compression(), engine.page_store()) else {
             return Ok(HashSet::new());
@@ -81,9 +86,8 @@ impl Database {
             return Ok(HashSet::new());
         }
         self.checkpoint()?;
-        let gains = gains(compression, &*store, engine.page_size(), &wanted, |table, policy| {
-            compression.primed(table, policy)
-        })?;
+        let current = |table, policy| compression.primed(table, policy);
+        let gains = gains(compression, &*store, engine.page_size(), &wanted, current, progress)?;
         let room = MOST_DICTIONARIES.saturating_sub(dictionaries(engine, crate::base::Lsn::MAX)?.len());
         let gains: Vec<(TableId, Gain)> = gains.into_iter().filter(|(_, gain)| gain.pays).take(room).collect();
         if gains.is_empty() {
@@ -159,28 +163,31 @@ impl Database {
 }
 
 /// What new dictionaries would save for these tables. `current`: the dictionary that a table has now. Tables with too
-/// few pages are left out.
+/// few pages are left out. `progress` gets the pages that are sampled.
 pub(super) fn gains(
     compression: &PageCompression,
     store: &dyn PageStore,
     page_size: usize,
     wanted: &[(TableId, PagePolicy)],
     current: impl Fn(TableId, PagePolicy) -> Option<Arc<Primed>>,
+    progress: &mut dyn FnMut(AnalyzeProgress),
 ) -> Result<Vec<(TableId, Gain)>> {
     let mut sampled: HashMap<TableId, TablePages> =
         wanted.iter().map(|(table, _)| (*table, TablePages::new(wanted.len()))).collect();
     let all = store.pages_between(PageId::NONE, PageId(u32::MAX))?;
     let step = all.len().div_ceil(SAMPLED_PAGES).max(1);
     let (mut page, mut packed) = (vec![0; page_size], Vec::new());
-    for id in all.into_iter().step_by(step) {
+    let of = all.len().div_ceil(step) as u64;
+    for (pages, id) in (1..).zip(all.into_iter().step_by(step)) {
         // A damaged page is left out; a check reports it.
-        if !matches!(store.read(id, &mut page), Ok(Some(_))) {
-            continue;
-        }
-        if let Some(pages) = sampled.get_mut(&Page::new(&page).table()) {
+        let is_read = matches!(store.read(id, &mut page), Ok(Some(_)));
+        if let Some(of_table) = sampled.get_mut(&Page::new(&page).table()).filter(|_| is_read) {
             packed.clear();
             Page::new(&page).packed_into(&mut packed);
-            pages.add(&packed);
+            of_table.add(&packed);
+        }
+        if pages % STEP == 0 || pages == of {
+            progress(AnalyzeProgress { pages, of });
         }
     }
     let of_table = |(table, policy): &(TableId, PagePolicy)| {
