@@ -1,5 +1,5 @@
 //! `duramen-bench figures layouts`: key layouts x page compression on several sets of keys, as a CSV, as a chart of
-//! size against speed for each set, and as a table of how much each layout loses where it loses most.
+//! size against speed for each set, and as tables of how much each layout loses where it loses most.
 
 mod draw;
 mod regret;
@@ -12,6 +12,7 @@ use crate::Result;
 use crate::kept::Kept;
 use crate::options::make_folder;
 use crate::progress::Progress;
+use bytesize::ByteSize;
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 use settings::Setting;
@@ -29,6 +30,12 @@ pub struct Args {
     /// The layouts
     #[arg(long, default_value = "head/tail,head/full,plain/tail,db2/tail,wiredtiger/tail,myisam/tail")]
     pub layouts: Layouts,
+    /// The settings, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Setting::ALL)]
+    settings: Vec<Setting>,
+    /// Bytes of a page
+    #[arg(long, default_value = "8KiB", value_name = "BYTES")]
+    pub page_size: ByteSize,
     /// The folder for all output. It is created if it does not exist
     #[arg(long, default_value = "figures-layouts")]
     pub out: PathBuf,
@@ -73,7 +80,8 @@ pub fn run(args: &Args) -> Result<()> {
     let is_found = |points: &[Point], name: &str, setting: Setting| {
         points.iter().any(|point| point.data == name && point.setting == setting)
     };
-    let left = data.iter().zip(&args.data).flat_map(|(data, name)| Setting::ALL.map(|setting| (data, name, setting)));
+    let settings = |(data, name)| args.settings.iter().map(move |setting| (data, name, *setting));
+    let left = data.iter().zip(&args.data).flat_map(settings);
     let left: Vec<_> = left.filter(|(_, name, setting)| !is_found(&points, name, *setting)).collect();
     let mut progress = Progress::new(left.iter().map(|_| 1.0));
     for (data, name, setting) in left {
@@ -84,7 +92,7 @@ pub fn run(args: &Args) -> Result<()> {
         progress.done(1.0, &format!("{name}, {}", setting.name()));
     }
     write(args, &points)?;
-    println!("{}", regret::table(&points));
+    println!("{}", regret::tables(&points));
     Ok(())
 }
 
@@ -116,7 +124,7 @@ fn write(args: &Args, points: &[Point]) -> Result<()> {
     let mut writer = csv::Writer::from_path(args.out.join("layouts.csv"))?;
     points.iter().try_for_each(|point| writer.serialize(point))?;
     writer.flush()?;
-    Ok(std::fs::write(args.out.join("regret.txt"), regret::table(points))?)
+    Ok(std::fs::write(args.out.join("regret.txt"), regret::tables(points))?)
 }
 
 #[cfg(test)]
@@ -130,6 +138,8 @@ mod tests {
             data: vec!["urls".to_owned(), "integers".to_owned()],
             n: 2_000,
             layouts: "head/tail,plain/full".parse().expect("layouts"),
+            settings: Setting::ALL.to_vec(),
+            page_size: ByteSize::kib(8),
             out: folder.path().join("out"),
             repeat: 1,
             resume: false,
@@ -139,7 +149,9 @@ mod tests {
         let read = |name: &str| std::fs::read_to_string(args.out.join(name)).expect(name);
         assert_eq!(read("layouts.csv").lines().count(), 1 + 2 * 2 * Setting::ALL.len());
         assert!(read("urls.svg").contains("head/tail") && read("integers.svg").contains("<circle"));
-        assert!(read("regret.txt").contains("plain/full"));
+        let regret = read("regret.txt");
+        assert!(Setting::ALL.iter().all(|setting| regret.contains(&format!("\n{}\n", setting.name()))), "{regret}");
+        assert_eq!(regret.matches("plain/full").count(), 1 + Setting::ALL.len());
         let lines = read("runs.jsonl").lines().count();
         run(&Args { resume: true, ..args.clone() }).expect("figures");
         assert_eq!(read("runs.jsonl").lines().count(), lines, "something was measured again");

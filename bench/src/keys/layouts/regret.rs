@@ -51,8 +51,16 @@ fn worst(layout: &str, points: &[Point]) -> Vec<Worst> {
     MEASURES.iter().filter_map(of).collect()
 }
 
-/// A table of the greatest regrets.
-pub(super) fn table(points: &[Point]) -> String {
+/// A table of the greatest regrets in all settings, and one for each setting.
+pub(super) fn tables(points: &[Point]) -> String {
+    let of_setting = |setting: Setting| {
+        let points: Vec<Point> = points.iter().filter(|point| point.setting == setting).cloned().collect();
+        (!points.is_empty()).then(|| format!("\n{}\n{}", setting.name(), table(&points)))
+    };
+    table(points) + &Setting::ALL.into_iter().filter_map(of_setting).collect::<String>()
+}
+
+fn table(points: &[Point]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
     let measures = MEASURES.iter().map(|(name, _)| (*name).to_owned());
@@ -91,6 +99,8 @@ mod tests {
         let of = |layout, measure: usize| worst(layout, &points)[measure].clone();
         assert!((of("b", 0).factor - 1.25).abs() < 1e-9 && of("b", 0).data == "x");
         assert!((of("a", 3).factor - 2.5).abs() < 1e-9 && of("b", 3).factor == 1.0);
-        assert!(table(&points).lines().any(|line| line.starts_with("| a") && line.contains("2.50")));
+        let tables = tables(&points);
+        let lines: Vec<&str> = tables.lines().filter(|line| line.starts_with("| a") && line.contains("2.50")).collect();
+        assert!(lines.len() == 2 && tables.contains(Setting::Memory.name()), "{tables}");
     }
 }

@@ -5,11 +5,12 @@ use super::super::data::Data;
 use super::Args;
 use crate::options::Format;
 use bytesize::ByteSize;
+use clap::ValueEnum;
 use duramen::db::Compression;
 use serde::{Deserialize, Serialize};
 
 /// A setting.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Setting {
     /// In memory, without values.
@@ -18,13 +19,13 @@ pub(super) enum Setting {
     Values,
     /// On a metered disk, with values of 8 bytes and a cache for a quarter of the data.
     Quarter,
-    /// The same with compressed pages.
+    /// The same with pages that LZ4 compresses.
     Lz4,
+    /// The same with pages that Zstandard compresses.
     Zstd,
 }
 
-/// Bytes of a page, and the least cache.
-const PAGE: u64 = 8192;
+/// Bytes of the least cache.
 const LEAST_CACHE: usize = 256 << 10;
 
 impl Setting {
@@ -59,7 +60,7 @@ impl Setting {
         args::Args {
             data: data.clone(),
             n: Some(args.n),
-            page_size: Some(ByteSize(PAGE)),
+            page_size: Some(args.page_size),
             layouts: args.layouts.clone(),
             disk: if self.is_on_disk() { DiskKind::Metered } else { DiskKind::Memory },
             cache: self.is_on_disk().then_some(ByteSize(quarter as u64)),
