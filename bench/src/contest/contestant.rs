@@ -87,11 +87,6 @@ pub trait Contestant: Sized + Sync {
     /// Errors of the store.
     fn compact(&mut self) -> Result<()>;
 
-    /// Bytes of all write calls to the files of the store since it was created or opened, if the store counts them.
-    fn written(&self) -> Option<u64> {
-        None
-    }
-
     /// A view of the current state, for one thread.
     type Reader<'a>: Reader
     where

@@ -79,10 +79,6 @@ impl Contestant for Duramen {
         Ok(())
     }
 
-    fn written(&self) -> Option<u64> {
-        Some(self.db.as_ref()?.metrics().since_open.all_written().bytes)
-    }
-
     type Reader<'a> = ReadOnlyUntypedTable;
 
     fn reader(&self) -> Result<ReadOnlyUntypedTable> {

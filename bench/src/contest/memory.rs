@@ -1,4 +1,4 @@
-//! The memory of a process and the device space of a folder, from the system.
+//! The memory of a process, the bytes that it writes, and the device space of a folder, from the system.
 
 use crate::Result;
 use std::os::unix::fs::MetadataExt;
@@ -26,6 +26,13 @@ fn status(field: &str) -> Result<u64> {
     let text = std::fs::read_to_string("/proc/self/status")?;
     let kib = text.lines().find_map(|line| line.strip_prefix(field)?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
     Ok(kib.ok_or_else(|| format!("/proc/self/status has no {field}"))? * 1024)
+}
+
+/// Bytes of all write calls of this process so far. A write through mapped memory is no call.
+pub(crate) fn written() -> Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/io")?;
+    let bytes = text.lines().find_map(|line| line.strip_prefix("wchar:")?.trim().parse().ok());
+    Ok(bytes.ok_or("/proc/self/io has no wchar")?)
 }
 
 /// Bytes that the files below a folder have allocated.
@@ -71,6 +78,13 @@ mod tests {
         std::fs::File::open(&full).unwrap().sync_all().unwrap();
         let bytes = allocated(folder.path()).unwrap();
         assert!((1 << 20..2 << 20).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn bytes_of_write_calls_are_counted() {
+        let before = written().unwrap();
+        std::fs::write(tempfile::tempdir().unwrap().path().join("file"), vec![1; 1 << 20]).unwrap();
+        assert!(written().unwrap() >= before + (1 << 20));
     }
 
     #[test]

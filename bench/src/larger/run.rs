@@ -19,12 +19,13 @@ pub(super) fn run<C: Contestant>(args: &Args) -> Result<Figures> {
     let mut steps = Steps::new(args)?;
     let steps = &mut steps;
 
+    let written = memory::written()?;
     let mut store = C::create(&small, folder)?;
     steps.load(&store)?;
     if has(Step::Overwrite) {
         steps.overwrite(&store)?;
     }
-    steps.note_written(&store);
+    steps.note_written(memory::written()? - written);
     steps.note("open_bytes", memory::allocated(folder)? as f64);
     steps.note("close_seconds", timed(|| store.close())?.as_secs_f64());
     steps.note("closed_bytes", memory::allocated(folder)? as f64);

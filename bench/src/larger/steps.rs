@@ -49,12 +49,10 @@ impl Steps<'_> {
     }
 
     /// Notes the bytes of write calls for each byte of the records that were loaded and overwritten.
-    pub(super) fn note_written<C: Contestant>(&mut self, store: &C) {
+    pub(super) fn note_written(&mut self, written: u64) {
         let overwrites: u64 = self.generations.iter().map(|count| u64::from(count.load(Ordering::Relaxed))).sum();
         let user_bytes = (self.keys.len() as u64 + overwrites) * u64::from(self.args.record_size);
-        if let Some(written) = store.written() {
-            self.note("written_per_user_byte", written as f64 / user_bytes as f64);
-        }
+        self.note("written_per_user_byte", written as f64 / user_bytes as f64);
     }
 
     pub(super) fn done(&mut self) -> Figures {
