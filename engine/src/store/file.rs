@@ -1,7 +1,6 @@
 //! The file of a database, for every store: the two superblocks at its front, its syncs, and the counts of its writes.
 //! The bytes after the superblocks belong to the store.
 
-use super::shadow::own_of_new;
 use super::superblock::{self, Chosen, FRONT, ID_SLACK, Meta, SUPERBLOCK, Superblock};
 use super::syncs::Syncs;
 use super::totals::{Counters, WriteTotals};
@@ -45,7 +44,7 @@ impl DatabaseFile {
         limits::check_page_size(meta.page_size + kind.trailer(), false)?;
         let meta = Meta { life: WriteTotals::of_superblock(FRONT), ..meta };
         delta.check()?;
-        let own = if kind == StoreKind::Shadow { own_of_new(delta, &*disk) } else { Vec::new() };
+        let own = kind.own_of_new(delta, &*disk);
         let first = Superblock { meta, kind, sequence: 1, own };
         let second = Superblock { sequence: 2, ..first.clone() };
         disk.write_as(WriteKind::Superblock, 0, &[first.encode(), second.encode()].concat())?;

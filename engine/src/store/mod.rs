@@ -6,7 +6,7 @@
 //! layer.
 //!
 //! * `pool`: [`Pool`] keeps pages in memory.
-//! * `seam`: [`PageStore`], the trait of all page stores.
+//! * `seam`: [`PageStore`], the trait of all page stores. `kinds`: the table of all page stores, [`StoreKind`].
 //! * `changed`: [`ChangedParts`], the parts of a page that have changed since its base.
 //! * `table`: the store that maps page ids to places in the file and writes every image to a new place.
 //! * `shadow`: the store that has two slots for each page, writes them in turn, and writes small changes to delta
@@ -19,6 +19,7 @@
 mod changed;
 mod compress;
 mod file;
+mod kinds;
 mod options;
 mod pool;
 mod rescue;
@@ -41,12 +42,13 @@ pub use compress::{
 };
 pub(crate) use compress::{Dictionary, Primed, sealed_dictionary, train};
 pub use file::DatabaseFile;
+pub use kinds::StoreKind;
 pub use options::{DeltaBlocks, StoreOptions};
 pub use pool::frame::{Pin, ReadGuard, WriteGuard};
 pub use pool::prefetch::Ahead;
 pub use pool::{Backing, Pool, PoolStats};
 pub use rescue::{Believed, RescuedStore, Trust, open_damaged};
-pub use seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreKind, StoreStats};
+pub use seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
 pub use superblock::{ID_SLACK, Meta};
 pub use totals::WriteTotals;
 
@@ -61,7 +63,6 @@ use crate::base::{Error, PageId, Result};
 use crate::io::Disk;
 use std::path::Path;
 use std::sync::Arc;
-use table::TableStore;
 
 /// Makes an empty store of a kind in an empty file and returns once it is durable. `path` is for messages only.
 pub fn create(
@@ -91,12 +92,7 @@ pub fn open(disk: Arc<dyn Disk>, path: &Path) -> Result<(Arc<dyn PageStore>, Met
 
 /// The store that the superblock names.
 fn of_file(file: DatabaseFile) -> Result<Arc<dyn PageStore>> {
-    Ok(match file.kind() {
-        StoreKind::Table => Arc::new(TableStore::open(file)?),
-        StoreKind::Shadow => Arc::new(shadow::ShadowStore::open(file)?),
-        #[cfg(test)]
-        StoreKind::Slots => Arc::new(tests::slots::SlotStore::open(file)?),
-    })
+    file.kind().open(file)
 }
 
 /// The error with the page id that was asked for, if the bytes name another one.

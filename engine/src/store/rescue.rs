@@ -1,9 +1,8 @@
 //! Opens a file whose superblocks or whose store are damaged, to read the pages that can still be read.
 
 use super::file::DatabaseFile;
-use super::shadow::{self, Geometry, ShadowStore};
 use super::superblock::{self, Chosen, FRONT, Meta};
-use super::table::{self, TableStore};
+use super::table::TableStore;
 use super::{PageStore, StoreKind};
 use crate::base::{Damage, Error, Lsn, Result};
 use crate::io::{Disk, read_what_can_be};
@@ -39,6 +38,24 @@ pub enum Believed {
     None,
 }
 
+/// A file without a superblock.
+pub(super) struct UnknownFile<'a> {
+    /// The file.
+    pub(super) disk: Arc<dyn Disk>,
+    /// Where it is, for messages.
+    pub(super) path: &'a Path,
+    /// Bytes of a page, if the file does not tell.
+    pub(super) page_size: usize,
+    /// Why there is no superblock.
+    pub(super) cause: Error,
+}
+
+/// Opens the store in a file without a superblock.
+pub(super) type OpenUnknown = Box<dyn FnOnce(UnknownFile<'_>) -> Result<RescuedStore>>;
+
+/// Bytes that are read at once to find pages in a file. No image of the `table` store crosses a border of such a part.
+pub(super) const PIECE: usize = 1 << 20;
+
 /// Whether the store's own structures are used to find pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trust {
@@ -60,21 +77,19 @@ pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, trust: T
     let chosen = match chosen(&front, path)? {
         Ok(chosen) => chosen,
         Err(cause) => {
-            return match find_pages(&*disk, disk.size()?)? {
-                Some(Found::Slots(geometry)) => ShadowStore::rescue_unknown(disk, path, geometry, without_path(cause)),
-                _ => TableStore::rescue_unknown(disk, path, page_size, cause),
+            let found = find_pages(&*disk, disk.size()?);
+            let file = UnknownFile { disk, path, page_size, cause };
+            // Without any page, the `table` store tells whether the file is a database.
+            return match found {
+                Some(open) => open(file),
+                None => TableStore::rescue_unknown(file),
             };
         }
     };
     let file = DatabaseFile::of(disk, path, chosen);
     let damage: Vec<_> = file.damaged_superblock().map(|slot| Damage::Superblock { slot }).into_iter().collect();
     let believed = if damage.is_empty() { Believed::Newest } else { Believed::Only };
-    match file.kind() {
-        StoreKind::Table => TableStore::rescue(file, believed, trust, damage),
-        StoreKind::Shadow => ShadowStore::rescue(file, believed, trust, damage),
-        #[cfg(test)]
-        StoreKind::Slots => Err(Error::NotFound { path: path.to_owned() }),
-    }
+    file.kind().rescue(file, believed, trust, damage)
 }
 
 /// The valid superblock, or why there is none. A superblock of another version of this program is an error of the
@@ -87,33 +102,15 @@ fn chosen(front: &[u8], path: &Path) -> Result<Result<Chosen>> {
     }
 }
 
-/// The first page that was found in a file.
-enum Found {
-    /// An image of the `table` store.
-    Image,
-    /// A slot of the `shadow` store.
-    Slots(Geometry),
-}
-
-/// Searches the first bytes of a file for a page.
-fn find_pages(disk: &dyn Disk, end: u64) -> Result<Option<Found>> {
-    let mut offset = 0;
-    while offset < end {
-        let part = offset..end.min(offset + table::PIECE as u64);
-        if let Some(geometry) = shadow::find_geometry(disk, part.clone()) {
-            return Ok(Some(Found::Slots(geometry)));
-        }
-        if table::has_image(disk, part.clone()) {
-            return Ok(Some(Found::Image));
-        }
-        offset = part.end;
-    }
-    Ok(None)
+/// Searches the first bytes of a file for a page of any store. Returns how the store of that page opens the file.
+fn find_pages(disk: &dyn Disk, end: u64) -> Option<OpenUnknown> {
+    let mut starts = (0..end).step_by(PIECE);
+    starts.find_map(|start| StoreKind::find_any(disk, start..end.min(start + PIECE as u64)))
 }
 
 /// True if there are pages where those of a database begin: a database whose superblocks are damaged.
 pub(super) fn begins_with_pages(disk: &dyn Disk) -> Result<bool> {
-    Ok(find_pages(disk, disk.size()?.min(table::PIECE as u64))?.is_some())
+    Ok(find_pages(disk, disk.size()?.min(PIECE as u64)).is_some())
 }
 
 /// A file with pages in it is a database, even without superblocks.

@@ -30,28 +30,28 @@ mod states;
 mod tests;
 mod write;
 
-pub(super) use own::own_of_new;
-pub(super) use rescue::find_geometry;
-pub(super) use slot::Geometry;
-
 use super::changed::ChangedParts;
 use super::compress::{Coders, Dictionaries, DictionaryId, PageCompression, Places, Policies};
 use super::file::DatabaseFile;
+use super::kinds::StoreFormat;
 use super::options::DeltaBlocks;
+use super::rescue::{Believed, OpenUnknown, RescuedStore, Trust};
 use super::seam::{FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
 use super::superblock::{ID_SLACK, Meta};
-use crate::base::{Error, Lsn, PageId, Result, limits};
-use crate::io::{BLOCK, WriteKind};
+use crate::base::{Damage, Error, Lsn, PageId, Result, limits};
+use crate::io::{BLOCK, Disk, WriteKind};
 use crate::page::Page;
 use choice::Known;
 use cuts::Cuts;
 use map::Map;
-use own::Own;
+use own::{Own, own_of_new};
 use parking_lot::{Mutex, RwLock};
+use rescue::find_geometry;
 use room::Room;
-use slot::Side;
+use slot::{Geometry, Side};
 use states::{Kind, PageCount, PageStates};
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Everything that the lock guards. It is never held while the device works.
@@ -159,12 +159,18 @@ impl std::fmt::Debug for ShadowStore {
     }
 }
 
-impl ShadowStore {
-    /// Opens what is in the file. Nothing is read but its length.
+impl StoreFormat for ShadowStore {
+    const TRAILER: usize = limits::SLOT_TRAILER;
+
+    fn own_of_new(delta: DeltaBlocks, disk: &dyn Disk) -> Vec<u8> {
+        own_of_new(delta, disk)
+    }
+
+    /// Nothing is read but the length of the file.
     ///
     /// # Errors
     /// [`Error::CorruptMeta`] if the superblock is damaged, or if a closed file was cut short.
-    pub(super) fn open(file: DatabaseFile) -> Result<ShadowStore> {
+    fn open(file: DatabaseFile) -> Result<ShadowStore> {
         let own = Own::decode(&file.own())?;
         let geometry = Geometry::new(file.page_size(), own.deltas, file.meta().database_id);
         let (len, whole) = (file.disk().size()?, own.map.map_or(0, |map| map.file_len(&geometry)));
@@ -180,6 +186,17 @@ impl ShadowStore {
         Ok(store)
     }
 
+    fn rescue(file: DatabaseFile, believed: Believed, trust: Trust, damage: Vec<Damage>) -> Result<RescuedStore> {
+        ShadowStore::rescue_known(file, believed, trust, damage)
+    }
+
+    fn find(disk: &dyn Disk, part: Range<u64>) -> Option<OpenUnknown> {
+        let geometry = find_geometry(disk, part)?;
+        Some(Box::new(move |file| ShadowStore::rescue_unknown(file, geometry)))
+    }
+}
+
+impl ShadowStore {
     /// The store of a file that has room for so many pages.
     fn with_geometry(file: DatabaseFile, geometry: Geometry, room: u32) -> Result<ShadowStore> {
         let len = file.disk().size()?;

@@ -64,7 +64,7 @@ pub(super) struct Own {
 }
 
 /// The bytes for a new database.
-pub(in crate::store) fn own_of_new(delta: DeltaBlocks, disk: &dyn Disk) -> Vec<u8> {
+pub(super) fn own_of_new(delta: DeltaBlocks, disk: &dyn Disk) -> Vec<u8> {
     // A block must not be overwritten before the next cumulative delta is synced, unless writes of blocks are atomic.
     let deltas = if delta.blocks == 1 && !disk.writes_blocks_whole() { 2 } else { delta.blocks };
     let count = PageCount::default();

@@ -11,15 +11,15 @@ use crate::base::{Damage, Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, Disk, read_what_can_be};
 use crate::page::Page;
 use crate::store::compress::FoundParts;
+use crate::store::rescue::{UnknownFile, without_path};
 use crate::store::superblock::{Chosen, ID_SLACK};
 use crate::store::{Believed, DatabaseFile, FoundImage, RescuedStore, StoreKind, Trust};
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 impl ShadowStore {
     /// Opens a file that has a superblock.
-    pub(in crate::store) fn rescue(
+    pub(super) fn rescue_known(
         file: DatabaseFile,
         believed: Believed,
         trust: Trust,
@@ -35,17 +35,13 @@ impl ShadowStore {
         store.rescued(believed, trust == Trust::Images, high_water, damage)
     }
 
-    /// Opens a file without a superblock, whose slots have this geometry. `cause` says why there is none.
-    pub(in crate::store) fn rescue_unknown(
-        disk: Arc<dyn Disk>,
-        path: &Path,
-        geometry: Geometry,
-        cause: Error,
-    ) -> Result<RescuedStore> {
+    /// Opens a file without a superblock, whose slots have this geometry.
+    pub(super) fn rescue_unknown(file: UnknownFile<'_>, geometry: Geometry) -> Result<RescuedStore> {
+        let UnknownFile { disk, path, cause, .. } = file;
         let file = DatabaseFile::of(disk, path, Chosen::unknown(StoreKind::Shadow, geometry.page()));
         let ids_end = geometry.pages(file.disk().size()?);
         let store = ShadowStore::with_geometry(file, geometry, ids_end)?;
-        store.rescued(Believed::None, true, 1, vec![Damage::Superblocks { cause }])
+        store.rescued(Believed::None, true, 1, vec![Damage::Superblocks { cause: without_path(cause) }])
     }
 
     /// Visits the image in a slot, with the deltas beside it that belong to it.
@@ -117,7 +113,7 @@ impl ShadowStore {
 
 /// Searches a part of the file for the first sound slot that ends in this part, and returns the geometry of that slot.
 /// The part begins and ends between blocks.
-pub(in crate::store) fn find_geometry(disk: &dyn Disk, part: Range<u64>) -> Option<Geometry> {
+pub(super) fn find_geometry(disk: &dyn Disk, part: Range<u64>) -> Option<Geometry> {
     let mut bytes = vec![0; usize::try_from(part.end - part.start).ok()?];
     read_what_can_be(disk, part.start, &mut bytes);
     let mut slot = Vec::new();

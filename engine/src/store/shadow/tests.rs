@@ -8,12 +8,11 @@ use super::states::Used;
 use super::*;
 use crate::base::TableId;
 use crate::base::bytes::{put_u8, put_u32};
-use crate::io::{Disk, FileVolume, OpenMode, Volume};
+use crate::io::{FileVolume, OpenMode, Volume};
 use crate::store::compress::Encoding;
 use crate::store::seam::Base;
 use crate::store::tests::{SAMPLE_TABLE, disk, meta_of, sample_of};
 use crate::store::{Compression, PagePolicy, StoreKind, StoreOptions, Target};
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -24,15 +24,15 @@ mod room;
 #[cfg(test)]
 mod tests;
 
-pub(super) use rescue::{PIECE, has_image};
-
 use super::changed::ChangedParts;
 use super::compress::{Dictionaries, DictionaryId, DictionaryPlace, PageCompression, Policies, load_dictionaries};
 use super::file::DatabaseFile;
+use super::kinds::StoreFormat;
+use super::rescue::{Believed, OpenUnknown, RescuedStore, Trust};
 use super::seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
 use super::superblock::{FRONT, Meta};
-use crate::base::{Error, Lsn, PageId, Result};
-use crate::io::{BLOCK, WriteKind};
+use crate::base::{Damage, Error, Lsn, PageId, Result};
+use crate::io::{BLOCK, Disk, WriteKind};
 use allocator::PlaceAllocator;
 use encoding::{CHUNK_PAGES, corrupt};
 use image::{IMAGE_HEADER, ImageBatch};
@@ -41,8 +41,9 @@ use page_table::{Captured, Entry, Missing, PageTable};
 use parking_lot::Mutex;
 use place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use read::ReadBuffer;
-use rescue::each_image;
+use rescue::{each_image, has_image};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool, AtomicU64};
 
@@ -154,16 +155,14 @@ impl std::fmt::Debug for TableStore {
     }
 }
 
-impl TableStore {
-    /// Opens the store in a file. Nothing is written.
-    ///
+impl StoreFormat for TableStore {
     /// A damaged chunk of the page table costs its 256 pages, see [`PageStore::damage`].
     ///
     /// # Errors
     /// [`Error::CorruptMeta`] where the directory of the page table or a group of its chunks is damaged, where the file
     /// is cut short, or, unless a free map is used, where two pages lie at one place: then [`PageStore::check_places`]
     /// finds them.
-    pub(crate) fn open(file: DatabaseFile) -> Result<TableStore> {
+    fn open(file: DatabaseFile) -> Result<TableStore> {
         let mut state = State::new(file.page_size());
         let Loaded { damaged, policies, dictionaries } = open_table(&Source::of(&file)?, &mut state)?;
         let damage = damaged.first().map(describe_damage);
@@ -172,6 +171,16 @@ impl TableStore {
         Ok(TableStore { damage, ..store })
     }
 
+    fn rescue(file: DatabaseFile, believed: Believed, trust: Trust, damage: Vec<Damage>) -> Result<RescuedStore> {
+        TableStore::rescue_known(file, believed, trust, damage)
+    }
+
+    fn find(disk: &dyn Disk, part: Range<u64>) -> Option<OpenUnknown> {
+        has_image(disk, part).then_some(Box::new(TableStore::rescue_unknown))
+    }
+}
+
+impl TableStore {
     /// Reads dictionaries. Images of other pages may be read only after it.
     fn load_dictionaries(&self, places: &[DictionaryPlace]) {
         let read = |id, page: &mut [u8]| self.read_newest(id, page);

@@ -16,20 +16,19 @@ use crate::base::{Damage, Error, Lsn, PageId, Result, bytes};
 use crate::io::{Disk, read_what_can_be};
 use crate::page::map_page_size;
 use crate::store::compress::{Coders, DecompressError, Dictionaries, DictionaryPlace, Find, FoundParts, Policies};
-use crate::store::rescue::without_path;
+use crate::store::rescue::{PIECE, UnknownFile, without_path};
 use crate::store::superblock::{Chosen, FRONT};
 use crate::store::{Believed, DatabaseFile, FoundImage, RescuedStore, StoreKind, Trust};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes that are read at once: no image crosses their borders.
-pub(in crate::store) const PIECE: usize = REGION as usize * GRAIN;
+// No image crosses the border of a region.
+const _: () = assert!(PIECE == REGION as usize * GRAIN);
 
 impl TableStore {
     /// Opens a file that has a superblock.
-    pub(in crate::store) fn rescue(
+    pub(super) fn rescue_known(
         file: DatabaseFile,
         believed: Believed,
         trust: Trust,
@@ -48,13 +47,9 @@ impl TableStore {
         TableStore::rescued(file, believed, state, (missing, places), images, damage)
     }
 
-    /// Opens a file without a superblock. `cause` says why there is none: the file may be no database at all.
-    pub(in crate::store) fn rescue_unknown(
-        disk: Arc<dyn Disk>,
-        path: &Path,
-        page_size: usize,
-        cause: Error,
-    ) -> Result<RescuedStore> {
+    /// Opens a file without a superblock. The file may be no database at all: then the error is the cause.
+    pub(in crate::store) fn rescue_unknown(file: UnknownFile<'_>) -> Result<RescuedStore> {
+        let UnknownFile { disk, path, page_size, cause } = file;
         let found = Images::find(&*disk, MAX_PAGE_SIZE)?;
         if let (Error::NotADatabase { .. }, true) = (&cause, found.newest.is_empty()) {
             return Err(cause);
@@ -184,7 +179,7 @@ fn adopt(
 }
 
 /// True if there is an image in a part of the file, which begins between pieces and is no longer than one.
-pub(in crate::store) fn has_image(disk: &dyn Disk, part: Range<u64>) -> bool {
+pub(super) fn has_image(disk: &dyn Disk, part: Range<u64>) -> bool {
     let len = usize::try_from(part.end - part.start).unwrap_or(PIECE).min(PIECE);
     let mut piece = vec![0; len];
     read_what_can_be(disk, part.start, &mut piece);

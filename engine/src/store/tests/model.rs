@@ -3,10 +3,11 @@
 use super::slots::SlotStore;
 use super::*;
 use crate::base::limits::PAGE_HEADER;
+use crate::store::kinds::StoreFormat;
 use crate::store::shadow::ShadowStore;
+use crate::store::table::TableStore;
 use crate::store::{
-    Base, ChangedParts, Compression, DatabaseFile, DeltaBlocks, Frozen, Overflow, PagePolicy, StoreOptions, TableStore,
-    Target,
+    Base, ChangedParts, Compression, DatabaseFile, DeltaBlocks, Frozen, Overflow, PagePolicy, StoreOptions, Target,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,12 +2,14 @@
 //! tears writes, and the other side of the seam for the tests.
 
 use crate::base::bytes::get_u64;
-use crate::base::{Error, Lsn, PageId, Result};
+use crate::base::{Damage, Error, Lsn, PageId, Result};
 use crate::io::WriteKind;
 use crate::page::{Page, unpack};
+use crate::store::kinds::StoreFormat;
 use crate::store::superblock::{FRONT, Meta};
 use crate::store::{
-    Base, ChangedParts, DatabaseFile, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats,
+    Base, Believed, ChangedParts, DatabaseFile, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, RescuedStore,
+    StoreStats, Trust,
 };
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -37,8 +39,8 @@ pub(in crate::store) struct SlotStore {
     written: AtomicU64,
 }
 
-impl SlotStore {
-    pub(in crate::store) fn open(file: DatabaseFile) -> Result<SlotStore> {
+impl StoreFormat for SlotStore {
+    fn open(file: DatabaseFile) -> Result<SlotStore> {
         let own = file.own();
         let mut state = State { freezes: get_u64(&own, 0), ..State::default() };
         let len = file.page_size() as u64;
@@ -55,6 +57,12 @@ impl SlotStore {
         Ok(SlotStore { file, state: Mutex::new(state), written: AtomicU64::new(0) })
     }
 
+    fn rescue(file: DatabaseFile, _: Believed, _: Trust, _: Vec<Damage>) -> Result<RescuedStore> {
+        Err(Error::NotFound { path: file.path().to_owned() })
+    }
+}
+
+impl SlotStore {
     fn put(&self, id: PageId, page: &[u8]) -> Result<()> {
         self.file.disk().write_as(WriteKind::Page, slot(&self.file, id), page)?;
         self.written.fetch_add(page.len() as u64, Ordering::Relaxed);

@@ -1,7 +1,6 @@
 //! Damaged files: every flipped bit, every cut, gives a typed error or the pages as they were, and never a panic.
 
 use super::*;
-use crate::base::Damage;
 use crate::store::table::encoding::{GROUP_CHUNKS, encode_group};
 use crate::store::{Compression, PagePolicy, Target, Trust, open_damaged};
 use proptest::prelude::*;

@@ -12,7 +12,6 @@ mod scale;
 use super::directory::{Directory, MapPlace};
 use super::*;
 use crate::base::checksum::checksum;
-use crate::io::Disk;
 use crate::store::StoreKind;
 use crate::store::superblock::tests::meta;
 use crate::store::tests::{Failing, PAGE_SIZE, SAMPLE_TABLE, disk, sample};

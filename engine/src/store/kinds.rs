@@ -1,0 +1,158 @@
+//! The one table of page stores: the number, the name and the implementation of each. [`StoreKind`] is generated from
+//! it. A new store needs a folder of its own, which implements [`PageStore`] and [`StoreFormat`], and a line here.
+
+use super::file::DatabaseFile;
+use super::options::DeltaBlocks;
+use super::rescue::{Believed, OpenUnknown, RescuedStore, Trust};
+use super::seam::PageStore;
+use super::shadow::ShadowStore;
+use super::table::TableStore;
+#[cfg(test)]
+use super::tests::slots::SlotStore;
+use crate::base::{Damage, Result};
+use crate::io::Disk;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How a page store begins in a file, and how it is found there.
+pub(super) trait StoreFormat: PageStore + Sized + 'static {
+    /// See [`StoreKind::trailer`].
+    const TRAILER: usize = 0;
+
+    /// Returns the store's own bytes in the superblocks of a new database.
+    fn own_of_new(_delta: DeltaBlocks, _disk: &dyn Disk) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Opens the store in a file. Writes nothing.
+    ///
+    /// # Errors
+    /// [`Error::CorruptMeta`](crate::Error::CorruptMeta) if the store cannot find its pages.
+    fn open(file: DatabaseFile) -> Result<Self>;
+
+    /// Opens a file that has a superblock, and whose other parts may be damaged. `damage` has the damage found so far.
+    fn rescue(file: DatabaseFile, believed: Believed, trust: Trust, damage: Vec<Damage>) -> Result<RescuedStore>;
+
+    /// Searches a [part](super::rescue::PIECE) of a file for a page of this store. If there is one, returns how the
+    /// store opens such a file without a superblock.
+    fn find(_disk: &dyn Disk, _part: Range<u64>) -> Option<OpenUnknown> {
+        None
+    }
+}
+
+macro_rules! page_stores {
+    ($(
+        $(#[doc = $doc:literal])* $(#[cfg($cfg:meta)])?
+        $kind:ident $(($default:ident))? = $number:expr, $name:literal => $store:ty;
+    )*) => {
+        /// How the file of a database keeps its pages. It is chosen when the database is created, with
+        /// [`Builder::store`](crate::Builder::store).
+        ///
+        /// ```
+        /// # let folder = tempfile::tempdir().unwrap();
+        /// # let path = folder.path().join("forest.duramen");
+        /// use duramen::{Database, db::StoreKind};
+        ///
+        /// Database::builder().store(StoreKind::Shadow).create(&path)?.close()?;
+        /// assert_eq!(Database::open(&path)?.stats().store, Some(StoreKind::Shadow));
+        /// # Ok::<(), duramen::Error>(())
+        /// ```
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+        #[non_exhaustive]
+        #[repr(u32)]
+        pub enum StoreKind {
+            $($(#[doc = $doc])* $(#[cfg($cfg)])? $(#[$default])? $kind = $number,)*
+        }
+
+        impl StoreKind {
+            /// All page stores of this build.
+            const ALL: &'static [StoreKind] = &[$($(#[cfg($cfg)])? StoreKind::$kind,)*];
+
+            /// Its name.
+            ///
+            /// ```
+            /// assert_eq!(duramen::db::StoreKind::Shadow.name(), "shadow");
+            /// ```
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($(#[cfg($cfg)])? StoreKind::$kind => $name,)*
+                }
+            }
+
+            /// Bytes that the store keeps behind each page. A page has this many bytes fewer than the page size that
+            /// was given when the database was created.
+            #[doc(hidden)]
+            pub fn trailer(self) -> usize {
+                match self {
+                    $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::TRAILER,)*
+                }
+            }
+
+            /// See [`StoreFormat::own_of_new`].
+            pub(super) fn own_of_new(self, delta: DeltaBlocks, disk: &dyn Disk) -> Vec<u8> {
+                match self {
+                    $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::own_of_new(delta, disk),)*
+                }
+            }
+
+            /// See [`StoreFormat::open`].
+            pub(super) fn open(self, file: DatabaseFile) -> Result<Arc<dyn PageStore>> {
+                match self {
+                    $($(#[cfg($cfg)])? StoreKind::$kind => Ok(Arc::new(<$store>::open(file)?)),)*
+                }
+            }
+
+            /// See [`StoreFormat::rescue`].
+            pub(super) fn rescue(
+                self,
+                file: DatabaseFile,
+                believed: Believed,
+                trust: Trust,
+                damage: Vec<Damage>,
+            ) -> Result<RescuedStore> {
+                match self {
+                    $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::rescue(file, believed, trust, damage),)*
+                }
+            }
+
+            /// See [`StoreFormat::find`].
+            pub(super) fn find(self, disk: &dyn Disk, part: Range<u64>) -> Option<OpenUnknown> {
+                match self {
+                    $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::find(disk, part),)*
+                }
+            }
+        }
+    };
+}
+
+// A file without superblocks is searched for pages of the stores in this order.
+page_stores! {
+    /// Has two slots for each page, at a fixed position, and writes them in turn; small changes of a page go to delta
+    /// blocks ([`DeltaBlocks`](crate::db::DeltaBlocks)). It is for drives that compress, and for file systems with
+    /// holes.
+    Shadow = 2, "shadow" => ShadowStore;
+    /// Writes each page without its free middle to a new place, and keeps a table of the places. The default.
+    Table (default) = 1, "table" => TableStore;
+    /// One slot a page, for the tests of the seam.
+    #[cfg(test)]
+    Slots = u32::MAX, "slots" => SlotStore;
+}
+
+impl StoreKind {
+    /// Its number in the superblock.
+    #[doc(hidden)]
+    pub fn tag(self) -> u32 {
+        self as u32
+    }
+
+    /// The store of that number.
+    #[doc(hidden)]
+    pub fn of_tag(tag: u32) -> Option<StoreKind> {
+        StoreKind::ALL.iter().copied().find(|kind| kind.tag() == tag)
+    }
+
+    /// Searches a part of a file for the first page of any store.
+    pub(super) fn find_any(disk: &dyn Disk, part: Range<u64>) -> Option<OpenUnknown> {
+        StoreKind::ALL.iter().find_map(|kind| kind.find(disk, part.clone()))
+    }
+}
