@@ -52,6 +52,17 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// Checks a page that an operation has changed, in builds with debug assertions. Other builds check nothing.
+    ///
+    /// # Errors
+    /// As of [`Page::check`].
+    pub(crate) fn check_changed(bytes: &[u8], expect: PageId) -> Result<()> {
+        if cfg!(debug_assertions) {
+            Page::check(bytes, expect)?;
+        }
+        Ok(())
+    }
+
     fn verdict(&self, expect: PageId) -> Verdict {
         let size = self.bytes().len();
         check_len(self.bytes())?;

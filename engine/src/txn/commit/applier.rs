@@ -93,7 +93,8 @@ impl<'e> Applier<'e> {
 
     /// Adds an applied operation to the batch. `before` is the LSN of the page before the operation.
     fn note(&self, page: &mut WriteGuard<'_>, op: &PageOp<'_>, lsn: Lsn, before: Lsn) {
-        debug_assert_eq!(Page::check(page, page.id()).err().map(|error| error.to_string()), None, "after {op:?}");
+        let checked = Page::check_changed(page, page.id());
+        debug_assert!(checked.is_ok(), "{checked:?} after {op:?}");
         // A page that was written outside the log may have the LSN at which this batch begins.
         if before <= self.start {
             self.changed.borrow_mut().push(page.id());

@@ -298,6 +298,8 @@ impl<'a> Redo<'a> {
             // Other pages were checked when they were read; content that comes from the log has not been.
             if fits && is_format {
                 Page::check(&page, id)?;
+            } else {
+                Page::check_changed(&page, id)?;
             }
             Ok(fits)
         });
