@@ -4,7 +4,7 @@
 
 use super::ids::{Lsn, PageId};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// `Result` with the engine's [`enum@Error`].
 ///
@@ -19,8 +19,15 @@ use std::path::PathBuf;
 /// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+macro_rules! stays_readable {
+    () => {
+        "committed data stays readable"
+    };
+}
+const STAYS_READABLE: &str = stays_readable!();
+
 // What to do about an error: the end of its message.
-const FREE_SPACE: &str = ": free some space and try again; committed data stays readable";
+const FREE_SPACE: &str = concat!(": free some space and try again; ", stays_readable!());
 const CLOSE_OTHER: &str = ": close the other handle or process first";
 const CREATE: &str = ": create it first";
 const OPEN_OR_REMOVE: &str = ": open it, or remove it first";
@@ -40,7 +47,7 @@ const DROP_OR_RENAME: &str = ": drop or rename it first";
 const OWN_TYPES: &str = ": open it with its own types";
 const READ_BYTES: &str = "; read the table as bytes to see them";
 const OPEN_TO_WRITE: &str = ": open it for writing";
-const REOPEN: &str = ": committed data stays readable; remove the cause, then close the database and open it again";
+const REOPEN: &str = ": remove the cause, then close the database and open it again";
 const LARGER_CACHE: &str = ": open the database with a larger cache";
 const DROP_READER: &str = ": drop its reader and write again, or open the database with a larger `version_memory`";
 const LARGER_PAGES: &str = ": create it with a larger page size";
@@ -136,7 +143,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A database that was not closed cleanly has lost its redo log.
-    #[error("{path} was not closed cleanly, and its log, {log}.000001 and following, is missing or belongs to another database{FIND_LOG}", path = path.display(), log = log.display())]
+    #[error("{path} was not closed cleanly, and its log {missing}{FIND_LOG}", path = path.display(), missing = missing(log))]
     MissingLog {
         /// The database file.
         path: PathBuf,
@@ -287,7 +294,7 @@ pub enum Error {
     ReadOnly,
     /// The handle cannot write, because of a failure, or because it was opened where the file was damaged or the device
     /// had no space for a log. Commits acknowledged before are safe and readable.
-    #[error("nothing can be written ({cause}){REOPEN}")]
+    #[error("nothing can be written ({cause}); {STAYS_READABLE}{REOPEN}")]
     Poisoned {
         /// The message of the first failure.
         cause: String,
@@ -321,6 +328,11 @@ pub enum Error {
         /// The limit.
         pages: u64,
     },
+}
+
+/// What is wrong with a missing log: `log` is the names of its files without their numbers.
+fn missing(log: &Path) -> String {
+    format!("is missing or belongs to another database ({}.000001 and following)", log.display())
 }
 
 impl fmt::Debug for Error {
@@ -358,9 +370,7 @@ impl Error {
             Error::Corrupt { page, what } => format!("page {page}: {what}"),
             Error::CorruptMeta { what, why } => format!("{what}: {why}"),
             Error::CorruptLog { lsn, what } => format!("the log: at LSN {lsn}, {what}"),
-            Error::MissingLog { log, .. } => {
-                format!("the log: {}.000001 and following is missing or belongs to another database", log.display())
-            }
+            Error::MissingLog { log, .. } => format!("the log: it {}", missing(log)),
             other => other.statement(),
         }
     }
@@ -500,7 +510,7 @@ mod tests {
             (Error::CorruptLog { lsn: Lsn(7), what: "it rots".into() }, "the log: at LSN 7, it rots"),
             (
                 Error::MissingLog { path: "forest".into(), log: "forest-log".into() },
-                "the log: forest-log.000001 and following is missing or belongs to another database",
+                "the log: it is missing or belongs to another database (forest-log.000001 and following)",
             ),
         ];
         for (error, expected) in damaged {

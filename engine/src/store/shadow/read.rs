@@ -21,14 +21,14 @@ use std::time::Instant;
 const SAMPLE: u32 = 256;
 
 /// What was found in the cell of a page.
-pub(super) struct Found {
+pub(super) struct FoundCell {
     pub(super) choice: Choice,
     /// Blocks of the image that counts.
     blocks: usize,
     pub(super) chain: Chain,
 }
 
-impl Found {
+impl FoundCell {
     /// The state of the page.
     pub(super) fn state(&self) -> PageState {
         let mut state = self.choice.state.with_blocks(self.blocks);
@@ -165,7 +165,7 @@ impl ShadowStore {
     }
 
     /// Writes zeros over what would be taken for damage later.
-    fn clear_spoilt(&self, id: PageId, found: &Found) -> Result<()> {
+    fn clear_spoilt(&self, id: PageId, found: &FoundCell) -> Result<()> {
         let side = found.state().side();
         if found.choice.other == Other::Spoilt {
             self.clear(self.geometry.half(id, side.other(), 0))?;
@@ -188,7 +188,7 @@ impl ShadowStore {
     }
 
     /// Reads the cell of a page and finds what counts in it. `page` becomes the page, if there is one.
-    pub(super) fn look(&self, id: PageId, about: Known, cell: &mut Vec<u8>, page: &mut [u8]) -> Result<Found> {
+    pub(super) fn look(&self, id: PageId, about: Known, cell: &mut Vec<u8>, page: &mut [u8]) -> Result<FoundCell> {
         self.read_part(self.geometry.cell_of(id), cell)?;
         let of_side = |side| Half::of_cell(cell, side, self.geometry.slot());
         let (first, second) = (of_side(Side::First), of_side(Side::Second));
@@ -212,7 +212,7 @@ impl ShadowStore {
             _ => Chain::without_base(&self.geometry, id, half),
         };
         chain.stale |= is_front_stale;
-        Ok(Found { choice, blocks, chain })
+        Ok(FoundCell { choice, blocks, chain })
     }
 
     /// Redo may have read a place of the page from the log: then one of the images has that LSN or a greater one.
