@@ -1,5 +1,8 @@
 //! The names of key lists in options, help, errors and statistics, and the [kind](KeyListKind) of list that a table
 //! gets for its types. Each name has one line here; the compiler reports each place that must handle a new name.
+//!
+//! `table` has the kinds, with what stands in a page. Neither table follows from the other: which kind a name means
+//! depends on the type of the keys, on the codec, and on whether the database is in memory ([`KeyLayout::kind`]).
 
 use super::{BlockRule, Instantiation, KeyListKind};
 use crate::base::{Error, Result};
@@ -255,6 +258,26 @@ impl KeyListKind {
                 true => KeyLayout::ShortBlocks,
                 false => KeyLayout::Blocks,
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_name_that_leads_to_it_and_every_name_leads_to_a_kind() {
+        let mut named = Vec::new();
+        for kind in KeyListKind::ALL {
+            let (key_type, width) = if kind.key_len() == Some(4) { ("u32", 4) } else { ("u64", 8) };
+            let keys = KeysToKeep { key_type, width: Some(width), codec: kind.codec(), in_memory: false };
+            let layout = kind.layout();
+            assert_eq!(layout.kind(&keys).unwrap(), kind, "{layout}");
+            named.push(layout);
+        }
+        for layout in KeyLayout::ALL {
+            assert!(named.contains(&layout), "{layout}");
         }
     }
 }

@@ -1,6 +1,10 @@
 //! The one table of key lists: the number of each in page headers, and its implementation. The enums that name, read,
 //! change and build lists are generated from it, so that each access to a page has one `match`. A new list needs a file
 //! or folder of its own, a line here, and a line in `layout` with its name for users.
+//!
+//! The names have a table of their own, because a name is not a kind. The name `blocks` stands for a kind of each codec
+//! and width, `pkb` for one number of bytes in memory and another in files, and `wiredtiger`, `wiredtiger-best` and
+//! `wiredtiger-both` are kinds with one number. A test of `layout` checks that the tables agree.
 
 use super::blocks::{BlockRule, BlocksScheme};
 use super::db2::Db2Scheme;
