@@ -1,5 +1,7 @@
 //! [`CountedDisk`] and [`CountedVolume`] pass every call on to another disk or volume and count what it writes. The
 //! meaning of the counts for a database must not be in this file.
+//!
+//! The counters are relaxed atomics, below the stores and the log.
 
 use super::{BLOCK, Disk, Locked, OpenMode, Volume, WriteKind};
 use crate::base::Result;

@@ -7,6 +7,9 @@
 //!
 //! Every request is copied once, from or to aligned memory. A page of 8 KiB takes less than half a microsecond, the
 //! device takes more than ten.
+//!
+//! Only the file of a database uses direct I/O. The log is written through the file cache, because most commits write
+//! less than a block.
 
 use super::read_ahead::ReadAhead;
 use parking_lot::Mutex;

@@ -3,6 +3,15 @@
 //! Everything here is a function from bytes to bytes. The place of a page, latches and the links between pages must not
 //! be in this folder. Reading accepts any bytes: a field outside the page reads as zero. [`Page::check`] finds once,
 //! when bytes come from a device, whether they are a sound page.
+//!
+//! Bytes from a device or from the log are untrusted. [`Page::check`] runs when an image is read that this process has
+//! neither written nor checked before (the `table` store knows that; the others check at each read), and when recovery
+//! formats a page. After that a wrong field gives a wrong value, never a panic. An operation that would write outside
+//! of its page is an error before the page changes. Where only the engine's own code can be wrong, such a write panics.
+//! Builds with debug assertions check a page after every operation of a commit or of redo.
+//!
+//! A page holds two lists, one of keys and one of records. Every key list works with every record list, and one tree
+//! can have pages of different lists.
 
 mod apply;
 mod block_cut;

@@ -7,6 +7,11 @@
 //! Latches: a reader holds the latch of a page until it has the latch of the child. The single writer holds the
 //! exclusive latches of all pages that a change touches, parent first, then left to right, until the change is
 //! complete. So a reader sees all of a change or nothing of it.
+//!
+//! A reader holds no latch while it waits for the device: it releases the parent, reads the child, and latches the
+//! parent again. If the parent has changed meanwhile, the descent begins again at the root.
+//!
+//! The root of a table keeps its page id: a split of the root moves its content down.
 
 mod add;
 mod bulk;

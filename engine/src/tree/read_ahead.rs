@@ -1,5 +1,7 @@
 //! Read-ahead for an iteration over leaves that are not in memory: it hints early which leaves come next, so that the
 //! device reads several of them at once. No result depends on it.
+//!
+//! A scan hints up to 64 leaves or 1 MiB ahead, whichever is less. When half of them are used, it hints the next ones.
 
 use super::search::{Descent, Target};
 use super::{PageRead, Tree};

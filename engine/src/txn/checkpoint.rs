@@ -3,6 +3,25 @@
 //! A checkpoint is fuzzy: commits continue during it. It holds the apply lock only for two short steps: to start a new
 //! log segment, and to freeze the page table between two batches. While a large transaction is applied, the log stays
 //! in its segment.
+//!
+//! A checkpoint does these steps:
+//!
+//! 1. It creates or renames the file of a new log segment, and starts the segment. Its start is the next redo point.
+//!    While the segment is started, commits wait for two syncs: of the end of the old segment, and of the header of the
+//!    new one.
+//! 2. It flushes the pages that were dirty before.
+//! 3. It writes what the store needs to find its pages (the changed parts of the page table), and syncs.
+//! 4. It writes the older of the two superblocks, and syncs.
+//! 5. Old log segments become spare files for the next ones, or are removed. Freed places are reused or trimmed.
+//!
+//! The background thread begins a checkpoint when a recovery would have to read
+//! [`Builder::checkpoint_bytes`](crate::Builder::checkpoint_bytes) of log or
+//! [`Builder::checkpoint_pages`](crate::Builder::checkpoint_pages) distinct pages: see `redo_work`. At twice a bound,
+//! the next commit waits for a checkpoint before it changes anything.
+//!
+//! A checkpoint of the places makes only the page table of the `table` store durable, so that superseded places are
+//! free. It flushes no page and keeps the redo point. The background thread begins one when the images that wait for a
+//! checkpoint take at least 8 MiB, and at least an eighth of the bytes of the live images.
 
 use super::engine::Engine;
 use super::redo_work::Amount;

@@ -1,4 +1,7 @@
 //! How much work a recovery would have, and the bounds of that. When the redo point moves must not be decided here.
+//!
+//! A set of page ids counts the pages that a recovery would change. Pages that change during a checkpoint count for the
+//! next redo point, too.
 
 use super::space::page_set::PageSet;
 use crate::base::PageId;

@@ -1,4 +1,9 @@
 //! Opens a database, and recovers it if it was not closed.
+//!
+//! Opening reads both superblocks. Before it writes anything else, it writes the valid superblock again, unchanged, and
+//! syncs it: the superblock that was read may be in the file cache only. After redo, the log continues in a new segment
+//! with a new **epoch**, so that bytes of a torn tail never become valid again. Then a checkpoint moves the redo point,
+//! and old segments are removed.
 
 pub(super) mod bounds;
 pub(super) mod create;

@@ -4,6 +4,10 @@
 //! decides which pages are worth it, `totals` counts, and `trial` compresses only to measure. A [`Dictionary`] is what
 //! Zstandard knows of the pages of a table beforehand: `dictionaries` has those of a database, and `dictionary_pages`
 //! reads them. Where the bytes are in the file must not be in this folder.
+//!
+//! A store compresses a page when it writes the image, while no latch of the page is held, and decompresses the result
+//! again to check it. Several threads compress the pages of one batch. A **target** gives all images of a table places
+//! of one of two lengths.
 
 mod attempts;
 mod coders;

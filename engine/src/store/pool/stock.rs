@@ -8,6 +8,10 @@
 //! The writers move the hand of the clock, so they write the dirty pages that would be evicted next. A page is written
 //! only if its log is durable. Once in a turn of the hand a writer syncs the log, so that the pages that the hand comes
 //! to later have a durable log.
+//!
+//! The stock is an eighth of the cache. A thread that takes a frame and finds the stock low wakes a writer, which
+//! writes up to 1 MiB of pages together and sleeps when the stock is full. Only if the stock is empty does a thread
+//! evict a page itself: see `evict`.
 
 use super::evict::has_references;
 use super::frame::{CLEAN, Frame, Latched, NO_PAGE};

@@ -14,6 +14,9 @@
 //!
 //! The 8 bytes that are not in the block are the low 32 bits of the database's id and the page id. The first segment
 //! leaves out the LSN of the page, which always changes.
+//!
+//! A **cumulative** delta has all changes since the slot was written. The deltas of a **chain** each have the changes
+//! since the delta before.
 
 use super::slot::{Geometry, Stamp, TURNS};
 use crate::base::bytes::{copy, get_u8, get_u32, get_u64, put_u8, put_u32, range_mut, slice, u8_of};

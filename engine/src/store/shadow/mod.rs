@@ -10,6 +10,9 @@
 //! nothing that a sync has made durable. Once the new image is synced, the store trims the old one: a drive that
 //! compresses then keeps one image a page. `checkpoint` decides when an image is durable. How pages change, and the
 //! write-ahead rule, must not be in this folder.
+//!
+//! The id of a freed page is used again only after a checkpoint whose redo point is beyond the free: see
+//! [`PageStore::reuses_ids_at_once`]. In a file the store trims the slots of several pages together.
 
 mod chain;
 mod checkpoint;

@@ -1,6 +1,9 @@
 //! Writes the chunks of the page table that a flush has changed at once, and not only at the next checkpoint. Recovery
 //! does not need them: the superblock names the chunks of the last checkpoint. The next checkpoint takes over those
 //! that have not changed again.
+//!
+//! Only [`Builder::persist_table`](crate::Builder::persist_table) asks for it, for comparisons of write amplification.
+//! Images and chunks then take whole blocks of 4 KiB.
 
 use super::encoding::{CHUNK_BYTES, CHUNK_PAGES};
 use super::place::{Extent, Location, Place, grains_of};

@@ -2,6 +2,9 @@
 //!
 //! The lock of the state is not held while the device works: what needs a chunk that is not in memory begins anew when
 //! the chunk has been read.
+//!
+//! A third of the chunks stays in memory, 16 MiB of them, or 1/32 of the size of the cache, whichever is greatest; and
+//! always those that have changed.
 
 use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, corrupt, each_in_chunk};
 use super::load::{EntryLimits, describe_damage, pages_of};

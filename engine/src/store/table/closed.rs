@@ -1,5 +1,10 @@
 //! Closes the store with a free map, and checks that the free map and the page table agree. The bytes of the map must
 //! not be here.
+//!
+//! An opening that finds a free map reads it and checks only the checksums of the chunks. Otherwise it decodes all
+//! chunks: it keeps 16 MiB of them, and for every chunk a bitmap of 32 bytes with the pages that have an image. The
+//! store uses the bitmaps to find the pages of transactions that did not commit, and drops them at the first
+//! checkpoint.
 
 use super::checkpoint::MOST_TOGETHER;
 use super::directory::{Directory, MapPlace};

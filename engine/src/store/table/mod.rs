@@ -2,6 +2,11 @@
 //!
 //! `checkpoint` decides what is durable. The buffer pool decides when a page is written, and keeps the write-ahead
 //! rule. One lock guards the page table and the free map together. It is never held during I/O.
+//!
+//! A page is written without its free middle, as an **image** (`image`), always to a new place. No image that the last
+//! checkpoint can reach is overwritten. The **page table** (`page_table`, `chunks`) maps page ids to places and
+//! checksums. A checkpoint writes the chunks of 256 pages that have changed, their groups of 128 chunks, and a
+//! directory of all groups. The **free map** (`allocator`, `free_map`, `closed`) says which places are free.
 
 mod ahead;
 mod allocator;

@@ -3,6 +3,9 @@
 //!
 //! The number of pages that a step changes is known only after it is applied. A piece therefore ends when it has
 //! changed a quarter of the pool, or has many bytes. Pieces end between steps, and within the removal of a range.
+//!
+//! Each batch has a progress mark. Recovery continues after the steps that the last mark counts, so that each step is
+//! applied once.
 
 use super::applier::Applier;
 use super::removal_of;

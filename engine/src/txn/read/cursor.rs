@@ -4,6 +4,9 @@
 //! A cursor copies one leaf at a time: a leaf of the tree, or of a detached subtree that the snapshot still sees. It
 //! uses the part of the copy that is valid for its view, and merges before-images or the transaction's own writes into
 //! it only if there are any. The front and the back of a cursor each have their own leaf.
+//!
+//! No latch is held while a cursor iterates over its copy. It continues at the right sibling or, if the sibling may
+//! have been freed, with a new descent.
 
 use super::cursor_leaf::ReusedLeaf;
 use crate::base::{Lsn, Result};

@@ -4,6 +4,8 @@
 //! A page needs an operation if and only if its LSN is smaller than the operation's. Redo reads no page except those of
 //! the operations. It skips what the page table of the checkpoint already contains (everything before the table's LSN):
 //! places of pages, and pages freed since.
+//!
+//! Redo reads up to 1 MiB of log and hints which pages it changes, so that the device reads up to 256 pages together.
 
 pub(super) mod layout;
 pub(super) mod logical;
