@@ -265,11 +265,14 @@ impl ShadowStore {
         self.clear_as(WriteKind::Page, part)
     }
 
-    /// Writes zeros.
+    /// Writes zeros over a part of the file that fits in memory.
     pub(super) fn clear_as(&self, kind: WriteKind, part: Range<u64>) -> Result<()> {
         self.with_buffer(|zeros| {
             zeros.clear();
-            zeros.resize(usize::try_from(part.end - part.start).unwrap_or(0), 0);
+            // A part that is not cleared would leave bytes that count later.
+            let len = part.end.checked_sub(part.start).and_then(|len| usize::try_from(len).ok());
+            assert!(len.is_some(), "zeros for the bytes {part:?}");
+            zeros.resize(len.unwrap_or(0), 0);
             self.put(kind, part.start, zeros)
         })
     }

@@ -182,6 +182,7 @@ impl<'a, T: IntKey> Index<'a, T> {
     #[inline(always)]
     pub(super) fn block(&self, block: usize) -> (Block<T>, &'a [u8]) {
         let bytes = self.body.get(self.offset(block)..self.offset(block + 1)).unwrap_or_default();
+        // Both numbers fit: the block is in a page, and `keys_in` has a limit. Only a damaged index reaches the limit.
         let extent = if is_packed(self.codec) {
             self.widths.get(block).map_or(0, |width| u16::from(*width))
         } else {

@@ -226,6 +226,7 @@ pub(crate) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -
     }
     let base = suffixes_at(list);
     let front = front_without(&Db2::new(list, state.count, state.granule), from, to);
+    // Also if an offset did not fit in its field: the prefixes are then longer than any list.
     if front.len() > base {
         return Err(format!("prefixes overlap: some prefixes of {base} bytes take {} bytes", front.len()));
     }
@@ -259,7 +260,7 @@ fn front_without(view: &Db2<'_>, from: usize, to: usize) -> Vec<u8> {
         let slot = if first >= to { first - (to - from) } else { first };
         groups.push(Group { head, slot, offset: prefixes.len() }.field());
     }
-    [&bytes::u16_clamped(groups.len()).to_le_bytes(), groups.as_flattened(), &prefixes].concat()
+    [&bytes::u16_of(groups.len()).to_le_bytes(), groups.as_flattened(), &prefixes].concat()
 }
 
 #[cfg(test)]
