@@ -288,7 +288,7 @@ fn nothing_is_lost_with_all_that_leads_to_the_pages() -> Result<()> {
 }
 
 #[test]
-fn of_a_file_damaged_in_many_places_nothing_wrong_is_read_and_all_loss_is_reported() -> Result<()> {
+fn a_file_damaged_in_many_places_gives_no_wrong_entry_and_every_loss_is_reported() -> Result<()> {
     let volume = built(StoreKind::Table)?;
     let sectors = content(&volume, NAME).len() / SECTOR;
     let mut random = 7u64;
@@ -321,7 +321,7 @@ fn a_file_cut_short_loses_what_was_behind_the_cut() -> Result<()> {
 }
 
 #[test]
-fn what_is_no_database_is_none() -> Result<()> {
+fn a_file_that_is_not_a_database_is_refused() -> Result<()> {
     let volume = Arc::new(MemoryVolume::new());
     assert!(matches!(options().open_damaged_on(volume.clone(), NAME), Err(Error::NotFound { .. })));
     volume.open(NAME, OpenMode::CreateNew)?.write_at(0, &[b'x'; 100_000])?;
@@ -413,7 +413,7 @@ fn a_catalog_of_many_pages_is_found_again() -> Result<()> {
 }
 
 #[test]
-fn of_a_damaged_log_all_before_the_damage_is_kept() -> Result<()> {
+fn all_batches_before_the_damage_of_a_log_are_kept() -> Result<()> {
     let (volume, db) = build(StoreKind::Table)?;
     let log = volume.list(&format!("{NAME}-log"))?.pop().unwrap();
     let crashed = damaged(&volume, NAME, 0, b"");
@@ -497,7 +497,7 @@ fn put(db: &Database, table: &str, keys: std::ops::Range<u8>, value: &[u8]) -> R
 }
 
 #[test]
-fn an_older_page_than_the_log_goes_on_from_costs_its_keys_and_not_the_rest_of_the_log() -> Result<()> {
+fn a_page_older_than_the_start_of_the_log_loses_its_keys_and_the_rest_of_the_log_is_applied() -> Result<()> {
     let volume = Arc::new(MemoryVolume::new());
     let db = options().create_on(volume.clone(), NAME)?;
     for name in ["first", "second"] {
@@ -509,7 +509,7 @@ fn an_older_page_than_the_log_goes_on_from_costs_its_keys_and_not_the_rest_of_th
     db.checkpoint()?;
     put(&db, "first", 0..40, b"older")?;
     db.checkpoint()?;
-    // The log goes on from a page of forty entries.
+    // The log begins with the page of forty entries.
     put(&db, "first", 39..40, b"newer")?;
     put(&db, "second", 0..3, b"newer")?;
     let crashed = damaged(&volume, NAME, 0, b"");

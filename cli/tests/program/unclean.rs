@@ -5,18 +5,18 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Whether one of the two superblocks says that the log is needed.
+/// Returns true if a superblock of the file says that the database needs its log.
 fn is_in_use(place: &Place) -> bool {
     let bytes = std::fs::read(place.path("t.duramen")).unwrap();
     [40, 4096 + 40].into_iter().any(|flags| bytes[flags] == 0)
 }
 
-/// A database with one table, left by a process that was killed while it had it open.
+/// Makes a database with one table and leaves it unclosed: kills a process that has the database open.
 fn killed() -> Place {
     killed_with(&[])
 }
 
-/// The same. The killed process had these options.
+/// As the function above, with these options of the killed process.
 fn killed_with(options: &[&str]) -> Place {
     let place = Place::new();
     place.ok("load t.duramen t", "oak\nelm\n");
@@ -88,7 +88,8 @@ fn the_message_of_a_missing_log_names_its_file() {
     assert!(message.contains("t.duramen-log.000001") && message.contains("missing"), "{message}");
 }
 
-/// The message names the cause. Only a user who may not write reads that somebody else must recover the database.
+/// The message names the cause. Only a user without permission to write gets the advice that another user must recover
+/// the database.
 #[cfg(unix)]
 #[test]
 fn the_message_of_a_failed_recovery_has_the_error_of_the_system() {

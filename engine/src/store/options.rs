@@ -1,4 +1,4 @@
-//! What is chosen of a page store when a database is created. It must not read or write a file.
+//! The options of a page store, which are set when a database is created. This file must not read or write a file.
 
 use super::StoreKind;
 use crate::base::{Error, Result};

@@ -107,7 +107,8 @@ impl Engine {
                         rotated
                     }
                 },
-                // No segment can go before a large transaction is over, and this one has room for what is left of it.
+                // No segment can be removed until the large transaction ends. The current segment has room for the rest
+                // of that transaction.
                 _ => go_on(),
             };
             let redo = redo.inspect_err(|cause| self.poison(cause))?;

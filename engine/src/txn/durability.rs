@@ -1,4 +1,4 @@
-//! [`Durability`], waiting for the device, and making commits visible.
+//! [`Durability`]: waits for the device, and makes commits visible.
 
 use super::engine::Engine;
 use crate::base::watermark::Watermark;

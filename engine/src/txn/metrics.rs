@@ -1,4 +1,5 @@
-//! [`Metrics`]: what a database has written and how much data its users have put. The counting is in `io` and `store`.
+//! [`Metrics`]: how much a database has written, and how much data its users have put. The counting is in `io` and
+//! `store`.
 
 use super::engine::Engine;
 use crate::store::{CompressionTotals, PageCompression, StoreKind, WriteTotals};

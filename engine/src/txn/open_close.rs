@@ -1,4 +1,4 @@
-//! The last step of opening a database, after its pages can be read, and closing it.
+//! The last step of opening a database, once its pages can be read; and the close of a database.
 
 use super::commit::steps::{Step, Steps};
 use super::commit::{CATALOG_ROOT, DETACHED_PREFIX};

@@ -27,8 +27,8 @@ pub enum Strategy {
     All,
     /// The tables whose pages nearly all compress well. Let SS be the share of bytes that compression saves in all
     /// pages of a table, and CPss the share that it saves in the median page. A table is compressed if at least half of
-    /// its pages become smaller, and (1 - delta) CPss <= SS. A table stays as it is if at most one of its pages was
-    /// sampled and that page does not become smaller.
+    /// its pages become smaller, and (1 - delta) CPss <= SS. A table stays as it is if no page of it was sampled, or
+    /// only one page, which does not become smaller.
     Selective {
         /// How far SS may be below CPss: from 0 to 1. The paper uses 0.1.
         delta: f64,
@@ -367,7 +367,8 @@ mod tests {
         // Most pages stay as they are.
         let poor = sample(&[8, 8, 8, 16, 16, 16, 16, 16, 16, 16]);
         assert_eq!(decide(selective(1.0, false), &[&poor], 0), Reason::NoSaving);
-        // One page says nothing against compression, but for it.
+        // One page that does not become smaller is no reason to change the table. One page that becomes smaller is a
+        // reason to compress it.
         for (stored, reason) in [(&[][..], Reason::TooSmall), (&[16], Reason::TooSmall), (&[15], Reason::Close)] {
             assert_eq!(decide(selective(0.1, false), &[&sample(stored)], 0), reason);
         }

@@ -1,5 +1,5 @@
-//! [`Dictionaries`]: those that a database has, and which of them new images are compressed with. Reading their pages
-//! and coding must not be in this file.
+//! [`Dictionaries`]: the dictionaries of a database, and which of them new images use. Reading their pages and coding
+//! must not be in this file.
 
 use super::dictionary::{Dictionary, DictionaryId, DictionaryPlace, Primed};
 use crate::base::TableId;

@@ -1,5 +1,5 @@
 //! Compression of pages on their way to the file. [`Compression`] and [`PagePolicy`] are options of a table. An
-//! [`Encoding`] names the method with which a page was written. `pages` compresses after the policies of tables,
+//! [`Encoding`] names the method with which a page was written. `pages` compresses according to the policies of tables,
 //! `places` has the lengths of places, `coders` compresses and decompresses, `lz4` has the coder of LZ4, `attempts`
 //! decides which pages are worth it, `totals` counts, and `trial` compresses only to measure. A [`Dictionary`] is what
 //! Zstandard knows of the pages of a table beforehand: `dictionaries` has those of a database, and `dictionary_pages`

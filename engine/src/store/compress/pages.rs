@@ -1,5 +1,5 @@
-//! [`PageCompression`]: compresses the pages of tables after their policies, for any store. Which places there are is
-//! in `places`; the bytes of images must not be in this file.
+//! [`PageCompression`]: compresses the pages of tables according to their policies, for any store. Which places there
+//! are is in `places`; the bytes of images must not be in this file.
 
 use super::attempts::Attempts;
 use super::totals::CompressionCounters;

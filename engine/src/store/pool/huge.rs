@@ -1,10 +1,10 @@
 //! A fixed number of values in memory that is aligned for huge pages, and for which the system is asked for huge pages.
 //! The meaning of the values must not be in this file.
 //!
-//! Why it is worth the `unsafe`: pages of 4 KiB are too many for the processor to remember where they are. Of a million
-//! keys in pages of 512 bytes (57 MB), with all of the program's memory in huge pages, point searches took 1.8 us
-//! instead of 2.2 to 2.7, scans of 100 entries 20 us instead of 27. No safe code can ask for memory that is aligned to
-//! more than its type.
+//! Why it is worth the `unsafe`: the processor's cache of addresses is too small for so many pages of 4 KiB. Of a
+//! million keys in pages of 512 bytes (57 MB), with all of the program's memory in huge pages, point searches took 1.8
+//! us instead of 2.2 to 2.7, scans of 100 entries 20 us instead of 27. No safe code can ask for memory that is aligned
+//! to more than its type.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! What the store keeps in the superblock.
+//! The store's own bytes in the superblock.
 //!
 //! | bytes | field |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Reading pages, and what is learned of a page when it is first read: which slot and which deltas count.
+//! Reads pages. The first read of a page finds which slot and which deltas of it count.
 
 use super::chain::{self, Base, Chain};
 use super::choice::{Choice, Known, Other, choose};

@@ -2,12 +2,12 @@
 //! bytes allocated beyond the end of the file, as many as the promised writes need, and gives them back when a write
 //! fails for want of space.
 //!
-//! These bytes begin some way after the end of the file. So the file grows into a hole, and the slots and delta blocks
-//! of a new page that are not written take no space. The reserve moves on before the file comes to it.
+//! There is a gap between the end of the file and these bytes. So the file grows into a hole, and the slots and delta
+//! blocks of a new page that are not written take no space. The reserve moves on before the file comes to it.
 //!
 //! One slot is reserved for a page. But a page that is written several times may take its delta blocks and then the
-//! other slot, and gives nothing back before the next sync. So no delta block is written once writes take what was
-//! reserved. The deltas of the writes that have begun by then are reserved, too.
+//! other slot, and gives nothing back before the next sync. So the store writes no more delta blocks once writes use
+//! reserved bytes. Bytes are reserved, too, for the delta blocks of the writes that have begun by then.
 
 use super::ShadowStore;
 use crate::base::{Error, PageId, Result};
@@ -17,7 +17,7 @@ use std::ops::Range;
 /// Least and most bytes by which the reserve grows beyond what is asked for; between them a sixteenth of the file.
 const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
 
-/// The least number of bytes between the end of the file and the reserve. In a long file it is a quarter of the file.
+/// The gap between the end of the file and the reserve is a quarter of the file, but at least this number of bytes.
 const LEAST_GAP: u64 = 2 << 20;
 
 /// The most delta blocks in writes that have begun: four background writers, and one more thread, write 1 MiB each.

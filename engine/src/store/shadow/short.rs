@@ -11,9 +11,8 @@
 //! | 14 | blocks of the image, fewer than those of the slot |
 //! | 15 | encoding: 0 the packed page as it is, 1 LZ4 (one block), 2 Zstandard (one frame), 3 zlib |
 //!
-//! They are in the same sector as the trailer, so that a write that is cut off has both of an image or neither. The
-//! content is at the front of the image; then come zeros. The checksum in the trailer covers the image, and no block
-//! before it.
+//! They are in the same sector as the trailer, so a torn write has written both or neither. The content is at the front
+//! of the image; then come zeros. The checksum in the trailer covers the image, and no block before it.
 
 use super::slot::Geometry;
 use crate::base::bytes::{

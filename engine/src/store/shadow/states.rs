@@ -1,5 +1,5 @@
-//! What is known of each page in memory, in two bytes a page, and in one more for the blocks of its image once a page
-//! is compressed.
+//! The state of each page, in memory: two bytes a page, and one more for the blocks of its image once a page is
+//! compressed.
 //!
 //! The bits of the two bytes:
 //!

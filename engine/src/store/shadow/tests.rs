@@ -1,5 +1,5 @@
-//! When deltas are written and where, what a recovery does with torn ones, and when the map is written, used and
-//! removed: what a power cut shows only now and then.
+//! Tests of when and where deltas are written, of torn deltas in a recovery, and of when the map is written, used and
+//! removed. Random power cuts reach these cases only rarely.
 
 use super::delta::Order;
 use super::map::MapPlace;

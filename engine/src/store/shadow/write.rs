@@ -1,4 +1,4 @@
-//! Writing slots and delta blocks, and what the log carries of a page that was written outside it.
+//! Writes slots and delta blocks. Makes the bytes that the log has of a page that was written outside the log.
 
 use super::choice::Known;
 use super::delta::{Order, REWRITTEN, Segments, next_number};

@@ -1,7 +1,7 @@
 //! Reads chunks of the page table when they are needed. What the chunks say must not be decided here.
 //!
-//! The lock of the state is not held while the device works: what needs a chunk that is not in memory begins anew when
-//! the chunk has been read.
+//! The lock of the state is not held while the device works. So an operation that needs a chunk that is not in memory
+//! starts again after the chunk has been read.
 //!
 //! A third of the chunks stays in memory, 16 MiB of them, or 1/32 of the size of the cache, whichever is greatest; and
 //! always those that have changed.

@@ -1,5 +1,5 @@
-//! What the superblock keeps for the table store: where the page table's directory is. The directory is the locations
-//! of the groups of chunks, and after them the policies of tables and the places of dictionaries.
+//! The table store's own bytes in the superblock: the place of the directory of the page table. The directory has the
+//! places of the groups of chunks, then the policies of tables and the places of dictionaries.
 
 use super::place::{Extent, FIRST_GRAIN, MAX_GRAINS, grains_of};
 use crate::base::bytes::{get_u32, get_u64};

@@ -1,9 +1,9 @@
 //! The free map in the file: which grains are in use. A close writes it, so that the next opening need not decode the
 //! chunks of the page table. Which grains these are must not be decided here.
 //!
-//! The superblock names it beside the directory, and it says what the page table of that directory uses: the
-//! superblocks, the directory, groups, chunks and images, but not the map itself. The superblock of a checkpoint names
-//! no map.
+//! The superblock of a close has the place of the map beside the place of the directory. The superblock of a checkpoint
+//! names no map. The map has the grains of the superblocks, and of the directory, groups, chunks and images of that
+//! page table, but not its own grains.
 //!
 //! | at | bytes | field |
 //! |---|---|---|

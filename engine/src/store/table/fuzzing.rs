@@ -1,5 +1,4 @@
-//! The decoders of this store for bytes that nobody has checked, as the fuzz targets call them. Nothing else may use
-//! this.
+//! The decoders of this store, for the fuzz targets. They take unchecked bytes. Other code must not use this file.
 
 use super::directory::MapPlace;
 use super::encoding::{decode_chunk, decode_directory, decode_group};

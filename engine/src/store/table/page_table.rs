@@ -2,8 +2,8 @@
 //! are. This file must not allocate places or access the device.
 //!
 //! A chunk that is not in memory is [`Missing`]: the caller reads it, and asks again. A page of a chunk in memory takes
-//! 12 bytes. A part of the chunks stays in memory: of the others, those leave it first that were not used for long.
-//! Work for a checkpoint is proportional to the chunks that have changed: they are in a list.
+//! 12 bytes. A part of the chunks stays in memory. The chunks that were used least recently leave it first. Work for a
+//! checkpoint is proportional to the chunks that have changed: they are in a list.
 
 use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, GROUP_CHUNKS};
 use super::place::{Location, Place};

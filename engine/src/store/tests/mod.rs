@@ -1,4 +1,4 @@
-//! Tests of the page store and the buffer pool together with their device: what they share is here.
+//! What the tests of the page stores and of the buffer pool share: a device that fails, a log, sample pages.
 
 pub(super) mod model;
 mod pool;

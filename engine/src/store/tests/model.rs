@@ -1,4 +1,5 @@
-//! Any store against a map of pages, through random writes, drops, checkpoints, failures, compactions and reopenings.
+//! Compares any store with a map of pages, through random writes, drops, checkpoints, failures, compactions and
+//! reopenings.
 
 use super::slots::SlotStore;
 use super::*;

@@ -1,5 +1,5 @@
-//! A store with one fixed slot a page, written in place: as little as a store can be. It is nothing for a device that
-//! tears writes, and the other side of the seam for the tests.
+//! The simplest page store: one fixed slot a page, written in place. A torn write damages a page. It is for tests of
+//! the layers above the trait `PageStore`.
 
 use crate::base::bytes::get_u64;
 use crate::base::{Damage, Error, Lsn, PageId, Result};

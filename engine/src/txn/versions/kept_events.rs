@@ -1,10 +1,10 @@
 //! Events by key, and the open snapshot for which each event is kept.
 //!
 //! Let a key have an event at L, and its event before that at P. Only snapshots in [P, L) need the event at L: older
-//! ones find the earlier event first, younger ones assign the change. The event is kept for the newest open snapshot in
-//! this range. When that snapshot closes, the event is kept for the next older one if that is in [P, L) too; otherwise
-//! it is removed. So a key has at limit one event for each open snapshot, however often it changes, and closing a
-//! snapshot examines only what was kept for it.
+//! ones find the earlier event first, and newer ones contain the change. The event is kept for the newest open snapshot
+//! in this range. When that snapshot closes, the event is kept for the next older one if that is in [P, L) too;
+//! otherwise it is removed. So a key has at most one event for each open snapshot, however often it changes, and
+//! closing a snapshot examines only what was kept for it.
 
 use super::key_events::{self, KeyEvents};
 use super::range_pieces::Pieces;

@@ -1,4 +1,4 @@
-//! Compresses a block: at each position the encoder looks where it has last seen the next four bytes.
+//! Compresses a block: at each position the encoder looks up where the next four bytes occurred last.
 
 use super::{MIN_MATCH, MORE, array, copy_literals};
 use crate::base::bytes::common_prefix;

@@ -1,4 +1,4 @@
-//! Chunks of the page table that are read when they are needed, and leave the memory again.
+//! Chunks of the page table are read when they are needed, and leave memory again.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! The free map of a closed file: it says what all chunks say, it is not used where it is damaged, and the next
-//! checkpoint does not name it.
+//! The free map of a closed file: it agrees with all chunks, it is not used if it is damaged, and the next checkpoint
+//! does not name it.
 
 use super::*;
 use crate::base::bytes::{get_u16, get_u64};

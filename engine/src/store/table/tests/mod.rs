@@ -1,4 +1,4 @@
-//! What only the table store can be asked: damage to its file, and places.
+//! Tests of what only the table store has: its page table, its free map, and places.
 
 mod chunks;
 mod closed;

@@ -1,4 +1,4 @@
-//! Places that log records name, and that every grain has exactly one use.
+//! Tests of the places that log records name, and that each grain has exactly one use.
 
 use super::*;
 use crate::base::TableId;
