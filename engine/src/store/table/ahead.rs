@@ -36,11 +36,11 @@ impl TableStore {
         block.resize(BLOCK, 0);
         let written = self.write_runs(WriteKind::Table, std::iter::once((first, block.as_slice())));
         let grains = grains_of(CHUNK_BYTES);
-        let mut state = self.state.lock();
         let location = Place::new(first, grains).map(|place| Location { place, crc });
-        let kept = written.is_ok() && location.is_some_and(|at| state.table.set_ahead(index, version, at));
+        let kept = written.is_ok() && location.is_some_and(|at| self.state.lock().table.set_ahead(index, version, at));
         let kept_grains = if kept { grains } else { 0 };
-        state.allocator.release(Extent { first: first + kept_grains, grains: u64::from(BLOCK_GRAINS) - kept_grains });
+        let unused = Extent { first: first + kept_grains, grains: u64::from(BLOCK_GRAINS) - kept_grains };
+        self.space.lock().allocator.release(unused);
         written
     }
 }

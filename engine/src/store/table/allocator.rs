@@ -320,34 +320,26 @@ impl PlaceAllocator {
         join(start, 0)
     }
 
-    /// Allocates places for images of `sizes` grains each (at most a region each), in their order and side by side as
-    /// far as the free runs allow. Appends their first grains to `firsts`. False, with nothing allocated, if the file
-    /// cannot be larger.
-    pub(crate) fn allocate_batch(&mut self, sizes: &[u32], firsts: &mut Vec<u64>) -> bool {
+    /// Allocates places in one free run for the first images of `sizes` grains each (at most a region each), side by
+    /// side: for at least one image. Appends their first grains to `firsts`. Returns false and allocates nothing if the
+    /// file cannot be larger.
+    pub(crate) fn allocate_run(&mut self, sizes: &[u32], firsts: &mut Vec<u64>) -> bool {
+        let Some(&size) = sizes.first() else { return true };
         let before = firsts.len();
-        let mut rest = sizes;
-        while let Some(&size) = rest.first() {
-            let claimed = firsts.len();
-            let run = self.run_for(size, rest);
-            let mut next = run.first;
-            while let Some((&size, others)) = rest.split_first() {
-                if next + u64::from(size) > run.end() {
-                    break;
-                }
-                firsts.push(next);
-                next += u64::from(size);
-                rest = others;
+        let run = self.run_for(size, sizes);
+        let mut next = run.first;
+        for &size in sizes {
+            if next + u64::from(size) > run.end() {
+                break;
             }
-            if !self.claim(Extent { first: run.first, grains: next - run.first }) {
-                firsts.truncate(claimed);
-                for (&first, &size) in firsts.iter().skip(before).zip(sizes) {
-                    self.release(Extent { first, grains: u64::from(size) });
-                }
-                firsts.truncate(before);
-                return false;
-            }
+            firsts.push(next);
+            next += u64::from(size);
         }
-        true
+        let claimed = self.claim(Extent { first: run.first, grains: next - run.first });
+        if !claimed {
+            firsts.truncate(before);
+        }
+        claimed
     }
 
     /// A free run for as many of `sizes` as can be had together, and for `size`, the first of them, in any case. A long
@@ -410,6 +402,17 @@ mod tests {
         Ok(())
     }
 
+    /// Allocates places for all images, run by run.
+    fn allocate_all(allocator: &mut PlaceAllocator, sizes: &[u32], firsts: &mut Vec<u64>) -> bool {
+        while let Some(rest) = sizes.get(firsts.len()..).filter(|rest| !rest.is_empty()) {
+            let before = firsts.len();
+            if !allocator.allocate_run(rest, firsts) || firsts.len() == before {
+                return false;
+            }
+        }
+        true
+    }
+
     fn lowest_gap(model: &[Extent], grains: u64) -> u64 {
         let mut sorted = model.to_vec();
         sorted.sort_unstable();
@@ -462,7 +465,7 @@ mod tests {
                     }
                     Step::Batch(sizes) => {
                         let mut firsts = Vec::new();
-                        prop_assert!(allocator.allocate_batch(&sizes, &mut firsts));
+                        prop_assert!(allocate_all(&mut allocator, &sizes, &mut firsts));
                         prop_assert_eq!(firsts.len(), sizes.len());
                         for (&first, &size) in firsts.iter().zip(&sizes) {
                             let extent = Extent { first, grains: u64::from(size) };
@@ -500,7 +503,7 @@ mod tests {
     fn a_batch_lies_together_in_an_empty_file() {
         let mut allocator = PlaceAllocator::new(17);
         let mut firsts = Vec::new();
-        assert!(allocator.allocate_batch(&[16; 100], &mut firsts));
+        assert!(allocate_all(&mut allocator, &[16; 100], &mut firsts));
         assert!(firsts.windows(2).all(|pair| pair[1] == pair[0] + 16));
     }
 
@@ -508,12 +511,12 @@ mod tests {
     fn a_batch_uses_gaps_before_the_file_grows() {
         let mut allocator = PlaceAllocator::new(17);
         let mut firsts = Vec::new();
-        assert!(allocator.allocate_batch(&[16; 100], &mut firsts));
+        assert!(allocate_all(&mut allocator, &[16; 100], &mut firsts));
         for first in firsts.iter().step_by(2) {
             allocator.release(Extent { first: *first, grains: 16 });
         }
         for _ in 0..6 {
-            assert!(allocator.allocate_batch(&[16; 10], &mut Vec::new()));
+            assert!(allocate_all(&mut allocator, &[16; 10], &mut Vec::new()));
         }
         assert!(allocator.end() <= u64::from(REGION), "60 images in 50 free runs and the rest of the region");
     }

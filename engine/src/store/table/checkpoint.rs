@@ -18,6 +18,7 @@ use crate::store::Frozen;
 use crate::store::compress::{encode_dictionaries, encode_policies};
 use crate::store::superblock::Meta;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The places that one checkpoint has written.
 struct Written {
@@ -31,6 +32,9 @@ struct Written {
 /// Bytes of the page table or of the free map that are written together, at the most, where they are side by side.
 pub(super) const MOST_TOGETHER: usize = 1 << 20;
 
+/// Places that are freed under one lock.
+const FREED_TOGETHER: usize = 16;
+
 impl TableStore {
     /// Captures the page table: copies the changed chunks (3 KiB for 256 pages).
     pub(super) fn freeze(&self) -> Frozen {
@@ -41,10 +45,10 @@ impl TableStore {
             debug_assert!(marked.is_ok(), "a captured chunk stays in memory");
         }
         state.captured = Arc::new(state.table.capture());
-        state.frozen.append(&mut state.quarantine);
-        state.superseded = 0;
-        self.pass_on_counts(state);
-        state.frozen.extend(std::mem::take(&mut state.reserved).into_values());
+        // Under the lock of the page table, so that no entry changes between the capture and this.
+        let mut space = self.space.lock();
+        space.freeze();
+        self.superseded.store(0, Ordering::Relaxed);
         state.freezes += 1;
         Frozen(state.freezes)
     }
@@ -69,15 +73,15 @@ impl TableStore {
         let written = match written {
             Ok(written) => written,
             Err(error) => {
-                let mut state = self.state.lock();
-                taken.into_iter().for_each(|extent| state.allocator.release(extent));
+                let mut space = self.space.lock();
+                taken.into_iter().for_each(|extent| space.allocator.release(extent));
                 return Err(error);
             }
         };
         let (before, keeps_log) = (Directory::decode(change.own())?, change.meta().redo == meta.redo);
         if let Err(error) = change.write(meta, written.directory.encode()) {
             // It is unknown whether the device has it: nothing that it refers to may be overwritten.
-            self.state.lock().quarantine.append(&mut taken);
+            self.space.lock().quarantine.append(&mut taken);
             return Err(error);
         }
         // The log of the older superblock stays. So if the newer one were lost, nothing would tell that places of the
@@ -220,10 +224,24 @@ impl TableStore {
     /// After the superblock is durable: sets the new homes, frees the places that only the old table used, and
     /// removes unchanged chunks from memory.
     fn conclude(&self, captured: &[Captured], written: &Written, (before, high_water): (&Directory, u32)) {
+        let mut free = self.set_homes(captured, written, high_water);
+        free.push(before.extent());
+        free.extend(before.map.map(|map| map.extent()));
+        free.retain(|extent| extent.grains > 0);
+        // The lock is released between the parts, so that reads and commits do not wait for all of them.
+        for part in free.chunks(FREED_TOGETHER) {
+            let mut space = self.space.lock();
+            part.iter().for_each(|extent| space.allocator.release(*extent));
+        }
+    }
+
+    /// Sets the new homes of chunks and groups, and removes unchanged chunks from memory. Returns the places that only
+    /// the old table used.
+    fn set_homes(&self, captured: &[Captured], written: &Written, high_water: u32) -> Vec<Extent> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         state.high_water = state.high_water.max(high_water);
-        let mut free = std::mem::take(&mut state.frozen);
+        let mut free = std::mem::take(&mut self.space.lock().frozen);
         for (chunk, &home) in captured.iter().zip(&written.homes) {
             let old = state.table.set_durable(chunk.index, home);
             free.extend(old.map(|old| old.place.extent()));
@@ -232,13 +250,9 @@ impl TableStore {
             let old = state.table.set_group(group, home);
             free.extend(old.map(|old| old.place.extent()));
         }
-        free.push(before.extent());
-        free.extend(before.map.map(|map| map.extent()));
-        for extent in free.into_iter().filter(|extent| extent.grains > 0) {
-            state.allocator.release(extent);
-        }
         state.captured = Arc::default();
         state.table.captured_are_durable(captured.len());
+        free
     }
 }
 

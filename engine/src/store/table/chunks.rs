@@ -1,7 +1,7 @@
 //! Reads chunks of the page table when they are needed. What the chunks say must not be decided here.
 //!
-//! The lock of the state is not held while the device works. So an operation that needs a chunk that is not in memory
-//! starts again after the chunk has been read.
+//! The lock of the page table is not held while the device works. So an operation that needs a chunk that is not in
+//! memory starts again after the chunk has been read.
 //!
 //! A third of the chunks stays in memory, 16 MiB of them, or 1/32 of the size of the cache, whichever is greatest; and
 //! always those that have changed.
@@ -10,6 +10,7 @@ use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, corrupt, each_in_chunk};
 use super::load::{EntryLimits, describe_damage, pages_of};
 use super::page_table::{Entry, Missing};
 use super::place::{Extent, Location, Place};
+use super::space::Space;
 use super::{State, TableStore};
 use crate::base::checksum::checksum;
 use crate::base::{Error, PageId, Result};
@@ -24,8 +25,8 @@ fn of_page(id: PageId, error: Error) -> Error {
 }
 
 impl TableStore {
-    /// Calls `look` under the lock of the state. Where it misses a chunk, it must not have changed anything: the chunk
-    /// is read, and `look` is called again.
+    /// Calls `look` under the lock of the page table. Where it misses a chunk, it must not have changed anything: the
+    /// chunk is read, and `look` is called again.
     pub(super) fn with_chunks<R>(&self, mut look: impl FnMut(&mut State) -> Result<R, Missing>) -> Result<R> {
         loop {
             let looked = look(&mut self.state.lock());
@@ -99,7 +100,8 @@ impl TableStore {
         }
         read?;
         let chunks = missing.index..missing.index + 1;
-        let decoded = if is_sound { self.decode(&state, &chunks, &bytes) } else { Err(describe_damage(&chunks)) };
+        let decoded =
+            if is_sound { self.decode(state.high_water, &chunks, &bytes) } else { Err(describe_damage(&chunks)) };
         match decoded {
             Ok(locations) => {
                 state.table.load(missing, locations.into_iter());
@@ -116,9 +118,9 @@ impl TableStore {
     }
 
     /// The locations in a chunk and their numbers in it, or what is wrong with it.
-    fn decode(&self, state: &State, chunk: &Range<usize>, bytes: &[u8]) -> Result<Vec<(usize, Location)>, String> {
+    fn decode(&self, high_water: u32, chunk: &Range<usize>, bytes: &[u8]) -> Result<Vec<(usize, Location)>, String> {
         let (first, last) = pages_of(chunk);
-        let limits = EntryLimits { high_water: state.high_water, longest_image: self.longest_image() };
+        let limits = EntryLimits { high_water, longest_image: self.longest_image() };
         let mut locations = Vec::with_capacity(CHUNK_PAGES);
         // Places side by side, and the page that has the last of them. They are looked up together, which takes less
         // time.
@@ -132,7 +134,7 @@ impl TableStore {
             locations.push((slot, location));
             Ok(())
         });
-        match decoded.and_then(|()| check_runs(state, &mut runs)) {
+        match decoded.and_then(|()| check_runs(&self.space.lock(), &mut runs)) {
             Ok(()) => Ok(locations),
             Err(Error::CorruptMeta { why, .. }) => {
                 Err(format!("its chunk {}, of pages {first} to {last}, is damaged: {why}", chunk.start))
@@ -145,10 +147,10 @@ impl TableStore {
 /// Checks the places of the images of one chunk. Every run of places must be in use in the free map, and no two runs
 /// may overlap. Otherwise a write could overwrite the image of another page of the chunk, or free its place. Only
 /// `check_places` finds a place that another chunk, or the page table itself, also uses.
-fn check_runs(state: &State, runs: &mut [(Extent, PageId)]) -> Result<()> {
+fn check_runs(space: &Space, runs: &mut [(Extent, PageId)]) -> Result<()> {
     let wrong =
         |page: PageId, what: &str| Err(corrupt(format!("the place of page {page}, or the place next to it, {what}")));
-    if let Some((_, page)) = runs.iter().find(|(run, _)| !state.allocator.is_used(*run)) {
+    if let Some((_, page)) = runs.iter().find(|(run, _)| !space.allocator.is_used(*run)) {
         return wrong(*page, "is free in the free map");
     }
     runs.sort_unstable();

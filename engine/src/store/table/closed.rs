@@ -12,7 +12,8 @@ use super::encoding::corrupt;
 use super::free_map;
 use super::load::{Reading, Source, describe_damage, load_table};
 use super::place::{FIRST_GRAIN, GRAIN, grains_of};
-use super::{State, TableStore};
+use super::space::Space;
+use super::{State, TableParts, TableStore};
 use crate::base::checksum::checksum;
 use crate::base::{Error, Result};
 use crate::io::WriteKind;
@@ -20,13 +21,13 @@ use crate::store::superblock::Meta;
 
 impl State {
     /// True if the last durable checkpoint, with this directory, has what is in memory, and every grain in use is its.
-    fn is_durable(&self, directory: &Directory) -> bool {
+    fn is_durable(&self, space: &Space, directory: &Directory) -> bool {
         let is_settled = !self.table.is_edited() && self.captured.is_empty();
-        let waiting = self.quarantine.len() + self.frozen.len() + self.reserved.len();
+        let waiting = space.quarantine.len() + space.frozen.len() + space.reserved.len();
         let homes = (0..self.table.chunks()).filter_map(|index| self.table.home(index));
         let parts: u64 = homes.chain(self.table.groups().iter().copied().flatten()).map(|at| at.place.grains()).sum();
         let named = FIRST_GRAIN + directory.extent().grains + parts + self.table.live();
-        let is_sound = !self.allocator.has_released_twice() && named == self.allocator.used();
+        let is_sound = !space.allocator.has_released_twice() && named == space.allocator.used();
         is_settled && waiting == 0 && directory.len > 0 && is_sound
     }
 }
@@ -40,7 +41,7 @@ impl TableStore {
             directory.map = self.write_free_map(&directory)?;
             if let Err(error) = change.write(meta, directory.encode()) {
                 // It is unknown whether the device has it.
-                self.state.lock().quarantine.extend(directory.map.map(|map| map.extent()));
+                self.space.lock().quarantine.extend(directory.map.map(|map| map.extent()));
                 return Err(error);
             }
         } else {
@@ -57,22 +58,22 @@ impl TableStore {
             return Ok(None);
         }
         let mut bytes = {
-            let state = self.state.lock();
-            if !state.is_durable(directory) {
+            let (state, space) = (self.state.lock(), self.space.lock());
+            if !state.is_durable(&space, directory) {
                 return Ok(None);
             }
-            free_map::encode(&state.allocator, state.table.pages(), state.table.live())
+            free_map::encode(&space.allocator, state.table.pages(), state.table.live())
         };
         let (len, crc) = (bytes.len() as u64, checksum(&bytes));
         bytes.resize(bytes.len().next_multiple_of(GRAIN), 0);
-        let Some(extent) = self.state.lock().allocator.allocate(grains_of(bytes.len())) else { return Ok(None) };
+        let Some(extent) = self.allocate(grains_of(bytes.len())) else { return Ok(None) };
         let written = self.reach(extent).and_then(|()| {
             let firsts = (extent.first..).step_by(MOST_TOGETHER / GRAIN);
             self.write_runs(WriteKind::Table, firsts.zip(bytes.chunks(MOST_TOGETHER)))?;
             self.file.sync()
         });
         if let Err(error) = written {
-            self.state.lock().allocator.release(extent);
+            self.space.lock().allocator.release(extent);
             return if matches!(error, Error::Full { .. }) { Ok(None) } else { Err(error) };
         }
         Ok(Some(MapPlace { first: extent.first, len, crc }))
@@ -86,16 +87,18 @@ impl TableStore {
         let (disk, page_size) = (self.file.disk(), self.file.page_size());
         let (high_water, directory) = (change.meta().high_water, Directory::decode(change.own())?);
         let source = Source { disk, page_size, high_water, directory };
-        let mut all = State::new(page_size);
-        all.table.keep(0);
+        let mut all = TableParts::new(page_size);
+        all.state.table.keep(0);
         if let Some(lost) = load_table(&source, &mut all, Reading::All)?.damaged.first() {
             return Err(corrupt(describe_damage(lost)));
         }
         if directory.map.is_some() {
-            let mut mapped = State::new(page_size);
+            let mut mapped = TableParts::new(page_size);
             load_table(&source, &mut mapped, Reading::Mapped)?;
-            let of_table = |state: &State| (state.table.pages(), state.table.live());
-            if !mapped.allocator.regions().eq(all.allocator.regions()) || of_table(&mapped) != of_table(&all) {
+            let of_table = |parts: &TableParts| (parts.state.table.pages(), parts.state.table.live());
+            if !mapped.space.allocator.regions().eq(all.space.allocator.regions())
+                || of_table(&mapped) != of_table(&all)
+            {
                 return Err(corrupt("its free map is not what its chunks say".into()));
             }
         }

@@ -1,5 +1,6 @@
 //! Loads the page table, the policies of tables and the places of dictionaries when a file is opened.
 
+use super::allocator::PlaceAllocator;
 use super::directory::Directory;
 use super::encoding::{
     CHUNK_BYTES, CHUNK_PAGES, GROUP_BYTES, GROUP_CHUNKS, corrupt, decode_directory, decode_group, each_in_chunk,
@@ -8,7 +9,8 @@ use super::free_map::{self, FreeMap};
 use super::image::IMAGE_HEADER;
 use super::page_table::{Missing, WithImage};
 use super::place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
-use super::{PlaceAllocator, State};
+use super::space::Space;
+use super::{State, TableParts};
 use crate::base::checksum::checksum;
 use crate::base::{PageId, Result};
 use crate::io::Disk;
@@ -155,33 +157,33 @@ impl Source<'_> {
 
 /// Reads the directory, all groups and all chunks, and takes every place that they name. With a free map the places are
 /// known, and no chunk is decoded. If the map is damaged or does not fit, it is not used.
-pub(super) fn open_table(source: &Source<'_>, state: &mut State) -> Result<Loaded> {
+pub(super) fn open_table(source: &Source<'_>, parts: &mut TableParts) -> Result<Loaded> {
     if source.directory.map.is_some() {
-        match load_table(source, state, Reading::Mapped) {
+        match load_table(source, parts, Reading::Mapped) {
             Ok(loaded) => return Ok(loaded),
             Err(cause) => tracing::warn!(%cause, "the free map is not used: all of the page table is read"),
         }
-        *state = State::new(source.page_size);
+        *parts = TableParts::new(source.page_size);
     }
-    load_table(source, state, Reading::All)
+    load_table(source, parts, Reading::All)
 }
 
 /// The same in a given way.
-pub(super) fn load_table(source: &Source<'_>, state: &mut State, reading: Reading) -> Result<Loaded> {
+pub(super) fn load_table(source: &Source<'_>, parts: &mut TableParts, reading: Reading) -> Result<Loaded> {
     let &Source { disk, page_size, high_water, directory } = source;
-    state.high_water = high_water;
+    parts.state.high_water = high_water;
     if directory.len == 0 {
         return Ok(Loaded::default());
     }
     let end = source.end()?;
     if let (Reading::Mapped, Some(place)) = (reading, directory.map) {
-        let longest = state.allocator.longest_place();
+        let longest = parts.space.allocator.longest_place();
         let FreeMap { allocator, pages, live } = free_map::read(disk, place, end, longest)?;
-        state.allocator = allocator;
-        state.table.count(pages, live);
+        parts.space.allocator = allocator;
+        parts.state.table.count(pages, live);
     }
     let limits = EntryLimits { high_water, longest_image: grains_of(page_size + IMAGE_HEADER) };
-    let mut loader = Loader { disk, end, limits, reading, state, parts: 0, bytes: Vec::new() };
+    let mut loader = Loader { disk, end, limits, reading, parts, grains: 0, bytes: Vec::new() };
     let (groups, mut loaded) = loader.load_directory(&directory)?;
     for (index, home) in groups.into_iter().enumerate() {
         if let Some(home) = home {
@@ -190,7 +192,7 @@ pub(super) fn load_table(source: &Source<'_>, state: &mut State, reading: Readin
     }
     loader.check_counts()?;
     if let Some(map) = directory.map {
-        let taken = claim(&mut loader.state.allocator, end, map.extent(), || "its free map".into());
+        let taken = claim(&mut loader.parts.space.allocator, end, map.extent(), || "its free map".into());
         loader.or_nothing(taken, ())?;
     }
     Ok(loaded)
@@ -203,9 +205,9 @@ struct Loader<'a> {
     end: u64,
     limits: EntryLimits,
     reading: Reading,
-    state: &'a mut State,
+    parts: &'a mut TableParts,
     /// Grains of the directory, groups and chunks.
-    parts: u64,
+    grains: u64,
     bytes: Vec<u8>,
 }
 
@@ -220,12 +222,12 @@ impl Loader<'_> {
 
     /// Takes the place of a part of the page table.
     fn take(&mut self, extent: Extent, what: impl Fn() -> String) -> Result<()> {
-        self.parts += extent.grains;
+        self.grains += extent.grains;
         if self.reading != Reading::Mapped {
-            return claim(&mut self.state.allocator, self.end, extent, what);
+            return claim(&mut self.parts.space.allocator, self.end, extent, what);
         }
         check_end(self.end, extent, &what)?;
-        match self.state.allocator.is_used(extent) {
+        match self.parts.space.allocator.is_used(extent) {
             true => Ok(()),
             false => Err(corrupt(format!("{} lies where nothing is", what()))),
         }
@@ -233,7 +235,8 @@ impl Loader<'_> {
 
     /// Fails if a free map was used that has not as many grains as the page table.
     fn check_counts(&self) -> Result<()> {
-        let (named, used) = (FIRST_GRAIN + self.parts + self.state.table.live(), self.state.allocator.used());
+        let (named, used) =
+            (FIRST_GRAIN + self.grains + self.parts.state.table.live(), self.parts.space.allocator.used());
         match self.reading {
             Reading::Mapped if named != used => {
                 Err(corrupt(format!("its free map has {used} grains, and not {named}")))
@@ -274,7 +277,7 @@ impl Loader<'_> {
             damaged.push(lost);
             return Ok(());
         };
-        self.state.table.set_group(index, Some(home));
+        self.parts.state.table.set_group(index, Some(home));
         for (index, home) in (first..).zip(homes) {
             let Some(home) = home else { continue };
             if index >= chunks {
@@ -325,10 +328,10 @@ impl Loader<'_> {
     fn load_chunk(&mut self, index: usize, home: Location) -> Result<()> {
         let Loader { end, limits, reading, .. } = *self;
         if reading == Reading::Mapped {
-            self.state.table.set_home(index, Some(home));
+            self.parts.state.table.set_home(index, Some(home));
             return Ok(());
         }
-        let State { table, allocator, .. } = &mut *self.state;
+        let TableParts { state: State { table, .. }, space: Space { allocator, .. } } = &mut *self.parts;
         // Reading a page reports it.
         let or_lenient = |taken: Result<()>| if reading == Reading::WhatIsLeft { Ok(()) } else { taken };
         let is_kept = reading == Reading::WhatIsLeft || table.has_room();

@@ -1,12 +1,14 @@
 //! The `table` page store: reads a page's image from its place and writes new images to new places.
 //!
 //! `checkpoint` decides what is durable. The buffer pool decides when a page is written, and keeps the write-ahead
-//! rule. One lock guards the page table and the free map together. It is never held during I/O.
+//! rule. One lock guards the page table and another one the space of the file, so that a read does not wait while
+//! places are allocated. Neither is held during I/O.
 //!
 //! A page is written without its free middle, as an **image** (`image`), always to a new place. No image that the last
 //! checkpoint can reach is overwritten. The **page table** (`page_table`, `chunks`) maps page ids to places and
 //! checksums. A checkpoint writes the chunks of 256 pages that have changed, their groups of 128 chunks, and a
-//! directory of all groups. The **free map** (`allocator`, `free_map`, `closed`) says which places are free.
+//! directory of all groups. The **free map** (`allocator`, `free_map`, `closed`) says which places are free, and
+//! `space` which ones will be free after a checkpoint.
 
 mod ahead;
 mod allocator;
@@ -26,6 +28,7 @@ mod region;
 mod relocate;
 mod rescue;
 mod room;
+mod space;
 #[cfg(test)]
 mod tests;
 
@@ -38,7 +41,6 @@ use super::seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, S
 use super::superblock::{FRONT, Meta};
 use crate::base::{Damage, Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, Disk, WriteKind};
-use allocator::PlaceAllocator;
 use encoding::{CHUNK_PAGES, corrupt};
 use image::{IMAGE_HEADER, ImageBatch};
 use load::{Loaded, Source, describe_damage, open_table};
@@ -47,10 +49,10 @@ use parking_lot::Mutex;
 use place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use read::ReadBuffer;
 use rescue::{each_image, has_image};
-use std::collections::BTreeMap;
+use space::{Replaced, Space};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{self, AtomicBool, AtomicU64};
+use std::sync::atomic::{self, AtomicBool, AtomicU64, AtomicUsize};
 
 const _: () = assert!(FRONT as u64 == FIRST_GRAIN * GRAIN as u64);
 
@@ -71,18 +73,10 @@ enum Purpose {
     Unlogged,
 }
 
-/// Everything that the lock guards.
+/// What the lock of the page table guards.
+#[derive(Default)]
 pub(super) struct State {
     pub(super) table: PageTable,
-    pub(super) allocator: PlaceAllocator,
-    /// Superseded since the last freeze.
-    pub(super) quarantine: Vec<Extent>,
-    /// Grains of these.
-    superseded: u64,
-    /// Superseded before the last freeze, whose checkpoint is not durable yet.
-    pub(super) frozen: Vec<Extent>,
-    /// Places that records of the log name and that are not installed yet; only during recovery.
-    pub(super) reserved: BTreeMap<u64, Extent>,
     /// Chunks captured by the last freeze, as long as its checkpoint is not durable.
     captured: Arc<Vec<Captured>>,
     /// No page of the last durable checkpoint has this id or a greater one.
@@ -92,39 +86,24 @@ pub(super) struct State {
 }
 
 impl State {
-    fn new(page_size: usize) -> State {
-        let longest_image = u32::try_from(grains_of(page_size + IMAGE_HEADER)).unwrap_or(u32::MAX);
-        State {
-            table: PageTable::default(),
-            allocator: PlaceAllocator::new(longest_image),
-            quarantine: Vec::new(),
-            superseded: 0,
-            frozen: Vec::new(),
-            reserved: BTreeMap::new(),
-            captured: Arc::default(),
-            high_water: 0,
-            freezes: 0,
-        }
-    }
-
-    /// Sets a page's entry. Frees its old place as early as is safe. Without the page's chunk nothing is changed.
-    fn supersede(&mut self, id: PageId, new: Option<Entry>) -> Result<(), Missing> {
+    /// Sets a page's entry. The caller passes the result to [`Space::free`]. Without the page's chunk nothing is
+    /// changed.
+    fn replace(&mut self, id: PageId, new: Option<Entry>) -> Result<Replaced, Missing> {
         self.table.check_present(id)?;
-        if let Some(stale) = self.table.take_ahead_of(id) {
-            self.allocator.release(stale.place.extent());
-        }
-        if let Some(old) = self.table.set(id, new)? {
-            let same = new.is_some_and(|new| new.location.place == old.location.place);
-            match old.fresh {
-                _ if same => {}
-                true => self.allocator.release(old.location.place.extent()),
-                false => {
-                    self.superseded += old.location.place.grains();
-                    self.quarantine.push(old.location.place.extent());
-                }
-            }
-        }
-        Ok(())
+        Ok(Replaced { ahead: self.table.take_ahead_of(id), old: self.table.set(id, new)?, new })
+    }
+}
+
+/// A page table and the space of its file, before each has its lock.
+pub(super) struct TableParts {
+    state: State,
+    space: Space,
+}
+
+impl TableParts {
+    /// Those of an empty file.
+    pub(super) fn new(page_size: usize) -> TableParts {
+        TableParts { state: State::default(), space: Space::new(page_size) }
     }
 }
 
@@ -132,16 +111,24 @@ impl State {
 pub(crate) struct TableStore {
     file: DatabaseFile,
     pub(super) state: Mutex<State>,
-    /// The file's length in bytes; held while it grows or shrinks.
+    space: Mutex<Space>,
+    /// The file's length in bytes; locked while the file grows or shrinks. It is locked before the page table and the
+    /// space.
     len: Mutex<u64>,
     /// Buffers for reading, which are reused.
     buffers: Mutex<Vec<ReadBuffer>>,
     /// Buffers for writing, which are reused.
     batches: Mutex<Vec<ImageBatch>>,
     written: AtomicU64,
-    /// The state's counts of grains, as far as writers have passed them on.
+    /// Counts of grains. Readers use them without a lock; a thread that changes what they count stores them afterwards.
     superseded: AtomicU64,
     live: AtomicU64,
+    /// The number of chunks of the page table, kept in the same way.
+    chunks: AtomicUsize,
+    /// A lower bound of the images of the greatest length that still have room in the file.
+    /// [`PageStore::ensure_room`] counts them, and each allocation subtracts the places that it may have taken. Changed
+    /// under the lock of the space only.
+    free_places: AtomicU64,
     compression: PageCompression,
     /// The last session closed the database, and nothing was written since.
     closed: AtomicBool,
@@ -168,10 +155,10 @@ impl StoreFormat for TableStore {
     /// is cut short, or, unless a free map is used, where two pages lie at one place: then [`PageStore::check_places`]
     /// finds them.
     fn open(file: DatabaseFile) -> Result<TableStore> {
-        let mut state = State::new(file.page_size());
-        let Loaded { damaged, policies, dictionaries } = open_table(&Source::of(&file)?, &mut state)?;
+        let mut parts = TableParts::new(file.page_size());
+        let Loaded { damaged, policies, dictionaries } = open_table(&Source::of(&file)?, &mut parts)?;
         let damage = damaged.first().map(describe_damage);
-        let store = TableStore::assemble(file, state, policies, Dictionaries::default())?;
+        let store = TableStore::assemble(file, parts, policies, Dictionaries::default())?;
         store.load_dictionaries(&dictionaries);
         Ok(TableStore { damage, ..store })
     }
@@ -194,7 +181,7 @@ impl TableStore {
 
     fn assemble(
         file: DatabaseFile,
-        state: State,
+        TableParts { state, space }: TableParts,
         policies: Policies,
         dictionaries: Dictionaries,
     ) -> Result<TableStore> {
@@ -203,12 +190,15 @@ impl TableStore {
         Ok(TableStore {
             file,
             state: Mutex::new(state),
+            space: Mutex::new(space),
             len: Mutex::new(len),
             buffers: Mutex::default(),
             batches: Mutex::default(),
             written: AtomicU64::new(0),
             superseded: AtomicU64::new(0),
             live: AtomicU64::new(0),
+            chunks: AtomicUsize::new(0),
+            free_places: AtomicU64::new(0),
             compression,
             closed: AtomicBool::new(false),
             persists: AtomicBool::new(false),
@@ -224,7 +214,7 @@ impl TableStore {
     }
 
     /// Writes images to new places, side by side as far as possible, and enters these in the page table. Nothing is
-    /// synced. On an error no page of the batch has moved.
+    /// synced. On an error some pages of the batch may have moved to their new images, and the others have not.
     fn write_batch(&self, batch: &mut ImageBatch, purpose: Purpose) -> Result<()> {
         let unit = if self.persists.load(atomic::Ordering::Relaxed) { BLOCK } else { GRAIN };
         let _dictionaries_stay = self.compression.begin_batch();
@@ -239,11 +229,17 @@ impl TableStore {
         }
         self.load_chunks_of(batch.sizes().map(|(id, _)| id))?;
         batch.set_places(&self.take_places(&sizes)?);
-        let written =
-            self.write_runs(WriteKind::Page, batch.runs()).and_then(|()| self.enter(batch.locations(), purpose));
+        let mut entered = 0;
+        let written = self.write_runs(WriteKind::Page, batch.runs()).and_then(|()| {
+            batch.locations().try_for_each(|(id, location)| {
+                self.enter(id, location, purpose)?;
+                entered += 1;
+                Ok(())
+            })
+        });
         if let Err(error) = written {
-            let mut state = self.state.lock();
-            batch.locations().for_each(|(_, location)| state.allocator.release(location.place.extent()));
+            let mut space = self.space.lock();
+            batch.locations().skip(entered).for_each(|(_, at)| space.allocator.release(at.place.extent()));
             return Err(error);
         }
         self.compression.note_to_be_split(batch.to_be_split());
@@ -253,23 +249,34 @@ impl TableStore {
         Ok(())
     }
 
-    /// Enters images in the page table: all of them, or none after an error.
-    fn enter(&self, images: impl Iterator<Item = (PageId, Location)> + Clone, purpose: Purpose) -> Result<()> {
-        self.with_chunks(|state| {
-            images.clone().try_for_each(|(id, _)| state.table.check_present(id))?;
-            for (id, location) in images.clone() {
-                let entry = Entry { location, fresh: purpose == Purpose::Flush, checked: true };
-                state.supersede(id, Some(entry))?;
-            }
-            self.pass_on_counts(state);
-            Ok(())
-        })
+    /// Enters an image in the page table. The locks are taken and released for each image, so that reads and commits do
+    /// not wait for a whole batch.
+    fn enter(&self, id: PageId, location: Location, purpose: Purpose) -> Result<()> {
+        self.supersede(id, Some(Entry { location, fresh: purpose == Purpose::Flush, checked: true }))
     }
 
-    /// Makes the counts visible to [`PageStore::superseded`].
+    /// Sets a page's entry, and frees its old place as early as is safe.
+    fn supersede(&self, id: PageId, new: Option<Entry>) -> Result<()> {
+        let replaced = self.with_chunks(|state| {
+            let replaced = state.replace(id, new)?;
+            self.pass_on_counts(state);
+            Ok(replaced)
+        })?;
+        self.free(&replaced);
+        Ok(())
+    }
+
+    /// Frees what a new entry of the page table has replaced.
+    fn free(&self, replaced: &Replaced) {
+        let mut space = self.space.lock();
+        space.free(replaced);
+        self.superseded.store(space.superseded, atomic::Ordering::Relaxed);
+    }
+
+    /// Passes on the counts of the page table.
     fn pass_on_counts(&self, state: &State) {
-        self.superseded.store(state.superseded, atomic::Ordering::Relaxed);
         self.live.store(state.table.live(), atomic::Ordering::Relaxed);
+        self.chunks.store(state.table.chunks(), atomic::Ordering::Relaxed);
     }
 
     /// Writes runs of bytes at their grains, which have been taken.
@@ -362,11 +369,7 @@ impl PageStore for TableStore {
 
     /// Its place is used again as soon as that is safe.
     fn drop_page(&self, id: PageId) -> Result<()> {
-        self.with_chunks(|state| {
-            state.supersede(id, None)?;
-            self.pass_on_counts(state);
-            Ok(())
-        })
+        self.supersede(id, None)
     }
 
     fn superseded(&self) -> (u64, u64) {
@@ -419,9 +422,10 @@ impl PageStore for TableStore {
     fn reserve(&self, place: PlaceBytes, lsn: Lsn) -> Result<()> {
         let Some(location) = self.location_of(place, lsn)? else { return Ok(()) };
         let extent = location.place.extent();
-        let mut state = self.state.lock();
-        if state.allocator.claim(extent) {
-            state.reserved.insert(extent.first, extent);
+        let mut space = self.space.lock();
+        self.free_places.store(0, atomic::Ordering::Relaxed);
+        if space.allocator.claim(extent) {
+            space.reserved.insert(extent.first, extent);
         }
         Ok(())
     }
@@ -429,22 +433,21 @@ impl PageStore for TableStore {
     fn install(&self, id: PageId, place: PlaceBytes, lsn: Lsn) -> Result<bool> {
         let Some(location) = self.location_of(place, lsn)? else { return Ok(false) };
         let extent = location.place.extent();
-        let is_free = self.with_chunks(|state| {
-            if state.table.get(id)?.is_some_and(|entry| entry.location == location) {
-                return Ok(true);
-            }
-            let taken = state.reserved.remove(&extent.first) != Some(extent) && !state.allocator.claim(extent);
-            // In a rescue, the image that was found there may be this one.
-            if taken && !self.rescued {
-                return Ok(false);
-            }
-            state.supersede(id, Some(Entry { location, fresh: false, checked: false }))?;
-            Ok(true)
-        })?;
-        match is_free {
-            true => Ok(true),
-            false => Err(corrupt(format!("the log puts page {id} at grain {}, where something else is", extent.first))),
+        if self.with_chunks(|state| state.table.get(id))?.is_some_and(|entry| entry.location == location) {
+            return Ok(true);
         }
+        let is_free = {
+            let mut space = self.space.lock();
+            self.free_places.store(0, atomic::Ordering::Relaxed);
+            space.reserved.remove(&extent.first) == Some(extent) || space.allocator.claim(extent)
+        };
+        // In a rescue, the image that was found there may be this one.
+        if !is_free && !self.rescued {
+            let what = format!("the log puts page {id} at grain {}, where something else is", extent.first);
+            return Err(corrupt(what));
+        }
+        self.supersede(id, Some(Entry { location, fresh: false, checked: false }))?;
+        Ok(true)
     }
 
     fn ensure_room(&self, pages: u64) -> Result<()> {
@@ -463,7 +466,7 @@ impl PageStore for TableStore {
     /// does not write bytes of its neighbours again.
     fn persist_table(&self) {
         self.persists.store(true, atomic::Ordering::Relaxed);
-        self.state.lock().allocator.align_to(BLOCK_GRAINS);
+        self.space.lock().allocator.align_to(BLOCK_GRAINS);
     }
 
     /// A fill with which images end at a grain's end: a few bytes more would take a whole grain more.
@@ -495,15 +498,17 @@ impl PageStore for TableStore {
 
     fn stats(&self) -> StoreStats {
         let len = *self.len.lock();
-        let state = self.state.lock();
-        let live = state.table.live();
-        let grain = GRAIN as u64;
+        let (live, pages) = {
+            let state = self.state.lock();
+            (state.table.live(), state.table.pages())
+        };
+        let (used, grain) = (self.space.lock().allocator.used(), GRAIN as u64);
         StoreStats {
             file_bytes: len,
             live_bytes: live * grain,
-            free_bytes: len.saturating_sub(state.allocator.used() * grain),
-            other_bytes: state.allocator.used().saturating_sub(live + FIRST_GRAIN) * grain,
-            pages: state.table.pages(),
+            free_bytes: len.saturating_sub(used * grain),
+            other_bytes: used.saturating_sub(live + FIRST_GRAIN) * grain,
+            pages,
             written_bytes: self.written.load(atomic::Ordering::Relaxed),
         }
     }

@@ -3,12 +3,13 @@
 
 use super::encoding::{CHUNK_BYTES, GROUP_CHUNKS};
 use super::page_table::Entry;
-use super::place::{GRAIN, Location, Place, grains_of};
+use super::place::{Extent, GRAIN, Location, Place, grains_of};
 use super::{ReadBuffer, State, TableStore};
 use crate::base::{PageId, Result};
 use crate::io::WriteKind;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::atomic::Ordering;
 
 /// The most pages that one search of the page table returns. They are enough for several rounds of a compaction,
 /// because a search reads the whole page table.
@@ -18,7 +19,7 @@ impl TableStore {
     /// Up to `most` pages with the highest places, the highest first. Pages inside the length that the file would have
     /// without free runs are left out.
     fn tail_pages(&self, most: usize) -> Result<Vec<PageId>> {
-        let dense = self.state.lock().allocator.used();
+        let dense = self.space.lock().allocator.used();
         let mut highest = BinaryHeap::new();
         self.each_page(PageId(0), PageId(u32::MAX), |id, place| {
             if place.first() >= dense {
@@ -49,7 +50,7 @@ impl TableStore {
 
     /// Moves the images of up to `most` of these pages. Those that have moved, or need not move any more, are removed.
     fn move_first(&self, tail: &mut Vec<PageId>, most: usize) -> Result<usize> {
-        let dense = self.state.lock().allocator.used();
+        let dense = self.space.lock().allocator.used();
         let mut buffer = ReadBuffer::default();
         let (mut seen, mut moved, mut stay) = (0, 0, Vec::new());
         for &id in &*tail {
@@ -72,23 +73,30 @@ impl TableStore {
         Ok(moved)
     }
 
+    /// Allocates a place of the same length before `place`.
+    fn take_lower(&self, place: Place) -> Option<Extent> {
+        let mut space = self.space.lock();
+        let lower = space.allocator.allocate_below(place.grains(), place.first());
+        self.note_taken(&space, 1);
+        lower
+    }
+
     fn move_image(&self, id: PageId, at: Location, image: &[u8]) -> Result<bool> {
-        let lower = self.state.lock().allocator.allocate_below(at.place.grains(), at.place.first());
+        let lower = self.take_lower(at.place);
         let Some(place) = lower.and_then(|extent| Place::new(extent.first, extent.grains)) else { return Ok(false) };
         let location = Location { place, crc: at.crc };
         let enter = |state: &mut State| {
             let unmoved = state.table.get(id)?.is_some_and(|entry| entry.location == at);
-            if unmoved {
-                state.supersede(id, Some(Entry { location, fresh: true, checked: false }))?;
-            }
-            Ok(unmoved)
+            let entry = Some(Entry { location, fresh: true, checked: false });
+            if unmoved { state.replace(id, entry).map(Some) } else { Ok(None) }
         };
         let written = self.write_runs(WriteKind::Page, std::iter::once((place.first(), image)));
         let moved = written.and_then(|()| self.with_chunks(enter));
-        if !matches!(moved, Ok(true)) {
-            self.state.lock().allocator.release(place.extent());
+        match &moved {
+            Ok(Some(replaced)) => self.free(replaced),
+            _ => self.space.lock().allocator.release(place.extent()),
         }
-        moved
+        moved.map(|replaced| replaced.is_some())
     }
 
     /// Makes the next checkpoint write chunks and groups that are too far back to new places. It writes a group if one
@@ -101,8 +109,8 @@ impl TableStore {
     }
 
     fn chunks_to_move(&self) -> Vec<usize> {
+        let dense = self.space.lock().allocator.used() + grains_of(CHUNK_BYTES);
         let state = self.state.lock();
-        let dense = state.allocator.used() + grains_of(CHUNK_BYTES);
         let is_behind = |home: Option<Location>| home.is_some_and(|home| home.place.first() >= dense);
         let chunks = (0..state.table.chunks()).filter(|index| is_behind(state.table.home(*index)));
         let groups = (0..).zip(state.table.groups()).filter(|(_, group)| is_behind(**group));
@@ -117,12 +125,14 @@ impl TableStore {
     /// checkpoint count as used.
     pub(super) fn shrink(&self, images: u64) -> Result<()> {
         let mut len = self.len.lock();
-        let mut state = self.state.lock();
-        let room = if images == 0 { 0 } else { self.places_for(&state, images) * self.longest_image() };
-        let end = (state.allocator.end() + room) * GRAIN as u64;
+        let chunks = self.state.lock().table.chunks();
+        let mut space = self.space.lock();
+        let room = if images == 0 { 0 } else { self.places_for(chunks, images) * self.longest_image() };
+        let end = (space.allocator.end() + room) * GRAIN as u64;
         if end < *len {
-            state.allocator.trim();
-            drop(state);
+            space.allocator.trim();
+            self.free_places.store(0, Ordering::Relaxed);
+            drop(space);
             // A place allocated after this is beyond `end`, and its writer waits for the lock of `len`.
             self.file.disk().resize(end)?;
             *len = end;

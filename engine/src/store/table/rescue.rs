@@ -10,7 +10,7 @@ use super::load::{Loaded, Reading, Source, load_table, pages_of};
 use super::page_table::Entry;
 use super::place::{GRAIN, Location, Place, grains_of};
 use super::region::REGION;
-use super::{State, TableStore};
+use super::{TableParts, TableStore};
 use crate::base::limits::MAX_PAGE_SIZE;
 use crate::base::{Damage, Error, Lsn, PageId, Result, bytes};
 use crate::io::{Disk, read_what_can_be};
@@ -34,17 +34,17 @@ impl TableStore {
         trust: Trust,
         mut damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
-        let mut state = State::new(file.page_size());
+        let mut parts = TableParts::new(file.page_size());
         let mut places = Vec::new();
         let missing = match trust {
-            Trust::Notes => load_what_is_left(&file, &mut state, &mut places, &mut damage),
+            Trust::Notes => load_what_is_left(&file, &mut parts, &mut places, &mut damage),
             Trust::Images => None,
         };
         let images = match &missing {
             Some(chunks) if chunks.is_empty() => None,
             _ => Some(Images::find(file.disk(), file.page_size())?),
         };
-        TableStore::rescued(file, believed, state, (missing, places), images, damage)
+        TableStore::rescued(file, believed, parts, (missing, places), images, damage)
     }
 
     /// Opens a file without a superblock. The file may be no database at all: then the error is the cause.
@@ -57,15 +57,15 @@ impl TableStore {
         let page_size = found.page_size.unwrap_or(page_size);
         let damage = vec![Damage::Superblocks { cause: without_path(cause) }];
         let file = DatabaseFile::of(disk, path, Chosen::unknown(StoreKind::Table, page_size));
-        let (state, images) = (State::new(page_size), found.of_pages(page_size));
-        TableStore::rescued(file, Believed::None, state, (None, Vec::new()), Some(images), damage)
+        let (parts, images) = (TableParts::new(page_size), found.of_pages(page_size));
+        TableStore::rescued(file, Believed::None, parts, (None, Vec::new()), Some(images), damage)
     }
 
     /// Completes the page table from `images`: the pages of the `missing` chunks, or all pages if `missing` is `None`.
     fn rescued(
         file: DatabaseFile,
         superblock: Believed,
-        mut state: State,
+        mut parts: TableParts,
         (missing, dictionaries): (Option<Vec<Range<usize>>>, Vec<DictionaryPlace>),
         images: Option<Images>,
         damage: Vec<Damage>,
@@ -73,11 +73,11 @@ impl TableStore {
         let (meta, guessed) = (file.meta(), images.is_some());
         let (mut ids_end, mut last) = (meta.high_water, meta.last);
         let Images { newest, dictionaries: found, .. } = images.unwrap_or_default();
-        for (page, lsn) in adopt(&mut state, missing.as_deref(), newest) {
+        for (page, lsn) in adopt(&mut parts, missing.as_deref(), newest) {
             ids_end = ids_end.max(page.0.saturating_add(1));
             last = last.max(Lsn(lsn.0.saturating_add(1)));
         }
-        let store = TableStore::assemble(file, state, Policies::new(), found)?;
+        let store = TableStore::assemble(file, parts, Policies::new(), found)?;
         store.load_dictionaries(&dictionaries);
         let store = Arc::new(TableStore { rescued: true, ..store });
         Ok(RescuedStore { store, meta, superblock, guessed, ids_end, last, damage })
@@ -87,13 +87,13 @@ impl TableStore {
 /// Loads the readable parts of the page table. Returns the missing chunks; `None` if all are missing.
 fn load_what_is_left(
     file: &DatabaseFile,
-    state: &mut State,
+    parts: &mut TableParts,
     places: &mut Vec<DictionaryPlace>,
     damage: &mut Vec<Damage>,
 ) -> Option<Vec<Range<usize>>> {
     // The chunks were read already, and what is wrong with one of them was left out.
-    state.table.keep(usize::MAX);
-    match Source::of(file).and_then(|source| load_table(&source, state, Reading::WhatIsLeft)) {
+    parts.state.table.keep(usize::MAX);
+    match Source::of(file).and_then(|source| load_table(&source, parts, Reading::WhatIsLeft)) {
         Ok(Loaded { damaged: missing, dictionaries, .. }) => {
             *places = dictionaries;
             let id = |page: usize| PageId(u32::try_from(page).unwrap_or(u32::MAX));
@@ -105,7 +105,7 @@ fn load_what_is_left(
         }
         Err(cause) => {
             damage.push(Damage::PageTable { cause });
-            *state = State::new(file.page_size());
+            *parts = TableParts::new(file.page_size());
             None
         }
     }
@@ -161,7 +161,7 @@ impl Images {
 
 /// Enters the pages of the missing chunks in the page table, and returns them.
 fn adopt(
-    state: &mut State,
+    parts: &mut TableParts,
     missing: Option<&[Range<usize>]>,
     found: BTreeMap<PageId, (Lsn, Location)>,
 ) -> Vec<(PageId, Lsn)> {
@@ -171,7 +171,8 @@ fn adopt(
         let wanted = missing.is_none_or(|missing| missing.iter().any(|chunks| chunks.contains(&chunk)));
         let entry = Some(Entry { location, fresh: false, checked: false });
         // The other chunks are in memory.
-        if wanted && state.allocator.claim(location.place.extent()) && state.table.set(page, entry).is_ok() {
+        if wanted && parts.space.allocator.claim(location.place.extent()) && parts.state.table.set(page, entry).is_ok()
+        {
             adopted.push((page, lsn));
         }
     }

@@ -1,11 +1,12 @@
 //! Space in the file. The file grows only with space reserved on the device for its whole length, so that no write into
 //! it fails on a full device. Places are allocated inside the file; the allocator chooses them.
 
+use super::TableStore;
 use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, GROUP_BYTES, GROUP_CHUNKS};
 use super::image::IMAGE_HEADER;
 use super::place::{Extent, GRAIN, Location, grains_of};
 use super::region::REGION;
-use super::{State, TableStore};
+use super::space::Space;
 use crate::base::{Error, Result};
 use crate::store::compress::{DICTIONARY_BYTES, POLICY_BYTES};
 use std::sync::atomic::Ordering;
@@ -63,11 +64,23 @@ impl TableStore {
     /// # Errors
     /// [`Error::Full`]; nothing is reserved then.
     pub(super) fn ensure_room(&self, images: u64) -> Result<()> {
+        // Each commit comes here. Most find enough places without the lock, which the writers of pages use.
+        if self.places_for(self.chunks.load(Ordering::Relaxed), images) <= self.free_places.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         loop {
-            let len = *self.len.lock();
-            let missing = {
-                let mut state = self.state.lock();
-                self.places_for(&state, images).saturating_sub(state.allocator.longest_places(len / GRAIN as u64))
+            let (len, missing) = {
+                // The file must not be truncated between the count and its storing.
+                let len = self.len.lock();
+                let chunks = {
+                    let state = self.state.lock();
+                    self.pass_on_counts(&state);
+                    state.table.chunks()
+                };
+                let mut space = self.space.lock();
+                let free = space.allocator.longest_places(*len / GRAIN as u64);
+                self.free_places.store(free, Ordering::Relaxed);
+                (*len, self.places_for(chunks, images).saturating_sub(free))
             };
             if missing == 0 {
                 return Ok(());
@@ -77,9 +90,19 @@ impl TableStore {
         }
     }
 
-    /// The places needed for this number of images of the greatest length, and for the page table after them.
-    pub(super) fn places_for(&self, state: &State, images: u64) -> u64 {
-        let chunks = state.table.chunks() as u64 + images / CHUNK_PAGES as u64 + 1;
+    /// Notes that places were allocated that take at most this number of places of the greatest length, if each begins
+    /// where a free run begins. The caller still has the lock under which it has allocated them.
+    pub(super) fn note_taken(&self, _: &Space, places: u64) {
+        // A place that begins at a multiple of a block can leave too little on both sides.
+        let places = if self.persists.load(Ordering::Relaxed) { 2 * places } else { places };
+        let left = self.free_places.load(Ordering::Relaxed).saturating_sub(places);
+        self.free_places.store(left, Ordering::Relaxed);
+    }
+
+    /// The places needed for this number of images of the greatest length, and for the page table after them, which has
+    /// this number of chunks now.
+    pub(super) fn places_for(&self, chunks: usize, images: u64) -> u64 {
+        let chunks = chunks as u64 + images / CHUNK_PAGES as u64 + 1;
         let policies = self.compression.policy_count() * POLICY_BYTES;
         let dictionaries = self.compression.dictionaries().len() * DICTIONARY_BYTES;
         let groups = chunks.div_ceil(GROUP_CHUNKS as u64);
@@ -99,8 +122,16 @@ impl TableStore {
     /// can; otherwise its free runs are filled one by one. Returns the first grains. On an error nothing is allocated.
     pub(super) fn take_places(&self, sizes: &[u32]) -> Result<Vec<u64>> {
         let mut firsts = Vec::with_capacity(sizes.len());
-        if !self.state.lock().allocator.allocate_batch(sizes, &mut firsts) {
-            return Err(self.full());
+        while let Some(rest) = sizes.get(firsts.len()..).filter(|rest| !rest.is_empty()) {
+            // The lock is released after each run, so that reads and commits do not wait for the whole batch.
+            let mut space = self.space.lock();
+            let allocated = space.allocator.allocate_run(rest, &mut firsts);
+            self.note_taken(&space, (rest.len() + firsts.len()).saturating_sub(sizes.len()) as u64);
+            drop(space);
+            if !allocated {
+                self.give_back(&firsts, sizes);
+                return Err(self.full());
+            }
         }
         let end = firsts.iter().zip(sizes).map(|(first, size)| first + u64::from(*size)).max().unwrap_or(0);
         let Err(error) = self.grow(end * GRAIN as u64) else { return Ok(firsts) };
@@ -119,11 +150,19 @@ impl TableStore {
         Ok(firsts)
     }
 
-    /// Allocates `grains` in one piece, in the same way.
+    /// Allocates `grains` in one piece, maybe beyond the end of the file. `None` if the file cannot be so long.
+    pub(super) fn allocate(&self, grains: u64) -> Option<Extent> {
+        let mut space = self.space.lock();
+        let extent = space.allocator.allocate(grains);
+        self.note_taken(&space, grains.div_ceil(self.longest_image()));
+        extent
+    }
+
+    /// Allocates `grains` in one piece inside the file, in the same way as [`TableStore::take_places`].
     pub(super) fn take_extent(&self, grains: u64) -> Result<Extent> {
-        let extent = self.state.lock().allocator.allocate(grains).ok_or_else(|| self.full())?;
+        let extent = self.allocate(grains).ok_or_else(|| self.full())?;
         let Err(error) = self.grow(extent.end() * GRAIN as u64) else { return Ok(extent) };
-        self.state.lock().allocator.release(extent);
+        self.space.lock().allocator.release(extent);
         match error {
             Error::Full { .. } => self.take_free_run(grains).ok_or(error),
             other => Err(other),
@@ -133,14 +172,15 @@ impl TableStore {
     /// The lowest free run of that length inside the file as it is.
     fn take_free_run(&self, grains: u64) -> Option<Extent> {
         let end = *self.len.lock() / GRAIN as u64;
-        let allocator = &mut self.state.lock().allocator;
+        let allocator = &mut self.space.lock().allocator;
+        self.free_places.store(0, Ordering::Relaxed);
         allocator.allocate_below(grains, end).or_else(|| allocator.allocate_unaligned_below(grains, end))
     }
 
     fn give_back(&self, firsts: &[u64], sizes: &[u32]) {
-        let mut state = self.state.lock();
+        let mut space = self.space.lock();
         for (&first, &size) in firsts.iter().zip(sizes) {
-            state.allocator.release(Extent { first, grains: u64::from(size) });
+            space.allocator.release(Extent { first, grains: u64::from(size) });
         }
     }
 }

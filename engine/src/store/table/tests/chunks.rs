@@ -75,7 +75,7 @@ fn a_chunk_that_is_damaged_after_the_opening_costs_its_pages() {
     let mut byte = [0];
     disk.read_at(home.place.offset() + 9, &mut byte).unwrap();
     disk.write_at(home.place.offset() + 9, &[byte[0] ^ 1]).unwrap();
-    let used = store.state.lock().allocator.used();
+    let used = store.space.lock().allocator.used();
     let mut found = vec![0; PAGE_SIZE];
     for id in 0..PAGES {
         match store.read(PageId(id), &mut found) {
@@ -90,7 +90,7 @@ fn a_chunk_that_is_damaged_after_the_opening_costs_its_pages() {
     assert!(matches!(store.write(id, &page(id.0, 9)), Err(Error::CorruptMeta { .. })));
     assert!(matches!(store.drop_page(id), Err(Error::CorruptMeta { .. })));
     assert!(matches!(store.pages_between(PageId(0), PageId(PAGES)), Err(Error::CorruptMeta { .. })));
-    assert_eq!(store.state.lock().allocator.used(), used, "a write that fails keeps no place");
+    assert_eq!(store.space.lock().allocator.used(), used, "a write that fails keeps no place");
 }
 
 #[test]

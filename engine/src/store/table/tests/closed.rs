@@ -8,6 +8,7 @@ use crate::store::table::load::{Loaded, Reading, load_table};
 use crate::store::table::page_table::Missing;
 use crate::store::table::region::{REGION, REGION_BYTES};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 const PAGES: u32 = 700;
 
@@ -41,11 +42,11 @@ fn bytes_of(disk: &Arc<Failing>, map: MapPlace) -> Vec<u8> {
 }
 
 /// What the page table says with the free map, or without it.
-fn load(disk: &Arc<Failing>, reading: Reading) -> Result<(State, Loaded)> {
+fn load(disk: &Arc<Failing>, reading: Reading) -> Result<(TableParts, Loaded)> {
     let file = DatabaseFile::open(disk.clone(), Path::new("db"))?;
-    let mut state = State::new(PAGE_SIZE);
-    let loaded = load_table(&Source::of(&file)?, &mut state, reading)?;
-    Ok((state, loaded))
+    let mut parts = TableParts::new(PAGE_SIZE);
+    let loaded = load_table(&Source::of(&file)?, &mut parts, reading)?;
+    Ok((parts, loaded))
 }
 
 fn reads_all(store: &TableStore) {
@@ -62,8 +63,9 @@ fn it_says_what_all_chunks_say_and_no_chunk_is_decoded_for_it() {
     let disk = closed();
     let (mapped, _) = load(&disk, Reading::Mapped).unwrap();
     let (all, _) = load(&disk, Reading::All).unwrap();
-    assert!(mapped.allocator.regions().eq(all.allocator.regions()));
-    let of_table = |state: &State| (state.table.pages(), state.table.live(), state.allocator.used());
+    assert!(mapped.space.allocator.regions().eq(all.space.allocator.regions()));
+    let of_table =
+        |TableParts { state, space }: &TableParts| (state.table.pages(), state.table.live(), space.allocator.used());
     assert_eq!(of_table(&mapped), of_table(&all));
     let store = open(&disk).unwrap();
     assert!(matches!(store.state.lock().table.get(PageId(1)), Err(Missing { index: 0, .. })));
@@ -82,10 +84,10 @@ fn the_next_checkpoint_does_not_name_it_and_uses_its_grains_again() {
     store.file().write_meta(meta()).unwrap();
     assert_eq!(map_of(&disk), Some(map), "nothing has changed yet");
     store.write(PageId(3), &page(3, 3)).unwrap();
-    assert!(store.state.lock().allocator.is_used(map.extent()));
+    assert!(store.space.lock().allocator.is_used(map.extent()));
     store.finish(store.freeze(), meta()).unwrap();
     assert_eq!(map_of(&disk), None);
-    assert!(!store.state.lock().allocator.is_used(map.extent()));
+    assert!(!store.space.lock().allocator.is_used(map.extent()));
     store.check_places().unwrap();
     drop(store);
     reads_all(&open(&disk).unwrap());
@@ -215,8 +217,12 @@ fn a_chunk_whose_pages_lie_in_free_grains_is_damage_when_it_is_read() {
     assert!(matches!(store.write(id, &page(id.0, 9)), Err(Error::CorruptMeta { .. })));
     assert!(matches!(store.drop_page(id), Err(Error::CorruptMeta { .. })));
     assert!(matches!(store.pages_between(PageId(0), PageId(PAGES)), Err(Error::CorruptMeta { .. })));
-    let used = store.state.lock().allocator.used();
-    assert_eq!(used, load(&disk, Reading::Mapped).unwrap().0.allocator.used(), "a write that fails keeps no place");
+    let used = store.space.lock().allocator.used();
+    assert_eq!(
+        used,
+        load(&disk, Reading::Mapped).unwrap().0.space.allocator.used(),
+        "a write that fails keeps no place"
+    );
 }
 
 #[test]
@@ -238,7 +244,7 @@ fn a_close_with_grains_in_use_that_the_page_table_does_not_name_writes_none() {
     let store = create(&disk);
     (0..PAGES).for_each(|id| store.write(PageId(id), &page(id, 3)).unwrap());
     store.finish(store.freeze(), meta()).unwrap();
-    store.state.lock().allocator.allocate(1).unwrap();
+    store.space.lock().allocator.allocate(1).unwrap();
     store.close(Meta { clean: true, ..meta() }).unwrap();
     assert_eq!(map_of(&disk), None);
     assert!(open(&disk).unwrap().read(PageId(1), &mut vec![0; PAGE_SIZE]).unwrap().is_some());
@@ -247,7 +253,7 @@ fn a_close_with_grains_in_use_that_the_page_table_does_not_name_writes_none() {
 /// Changes the first chunk of the page table. The checksums of the chunk, of its group and of the directory are made
 /// right again, and the map stays as it was.
 fn rewrite_chunk(disk: &Arc<Failing>, change: impl FnOnce(&mut [u8])) {
-    let (state, _) = load(disk, Reading::All).unwrap();
+    let (TableParts { state, .. }, _) = load(disk, Reading::All).unwrap();
     let (home, group) = (state.table.home(0).unwrap(), state.table.groups()[0].unwrap());
     let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
     let directory = Directory::decode(&file.own()).unwrap();
@@ -269,7 +275,7 @@ fn rewrite_chunk(disk: &Arc<Failing>, change: impl FnOnce(&mut [u8])) {
 fn assert_refused(disk: &Arc<Failing>, pages: std::ops::Range<u32>, why: &str) {
     let store = open(disk).unwrap();
     assert!(store.damage().is_none(), "no chunk is decoded");
-    let used = store.state.lock().allocator.used();
+    let used = store.space.lock().allocator.used();
     let mut found = vec![0; PAGE_SIZE];
     for id in 0..PAGES {
         let (read, is_lost) = (store.read(PageId(id), &mut found), pages.contains(&id));
@@ -283,7 +289,7 @@ fn assert_refused(disk: &Arc<Failing>, pages: std::ops::Range<u32>, why: &str) {
     let id = PageId(pages.start);
     assert!(matches!(store.write(id, &page(id.0, 9)), Err(Error::CorruptMeta { .. })));
     assert!(matches!(store.drop_page(id), Err(Error::CorruptMeta { .. })));
-    assert_eq!(store.state.lock().allocator.used(), used, "nothing is freed");
+    assert_eq!(store.space.lock().allocator.used(), used, "nothing is freed");
 }
 
 #[test]

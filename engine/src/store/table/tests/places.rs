@@ -18,11 +18,12 @@ impl Subject for TableStore {
         Ok(store)
     }
 
-    /// Every used grain has exactly one use.
+    /// Every used grain has exactly one use, and no more places are believed to be free than there are.
     fn check(&self) {
         let directory = Directory::decode(&self.file.own()).unwrap();
         self.state.lock().table.keep(usize::MAX);
         self.load_all();
+        let len = *self.len.lock();
         let mut state = self.state.lock();
         let mut extents = vec![Extent { first: 0, grains: FIRST_GRAIN }, directory.extent()];
         each_place(&state, |_, place| extents.push(place.extent()));
@@ -31,17 +32,21 @@ impl Subject for TableStore {
         extents.extend(state.table.groups().iter().flatten().map(|at| at.place.extent()));
         extents
             .extend((0..state.table.chunks()).filter_map(|index| state.table.ahead(index)).map(|at| at.place.extent()));
-        extents.extend(state.quarantine.iter().chain(&state.frozen).chain(state.reserved.values()));
+        let mut space = self.space.lock();
+        extents.extend(space.quarantine.iter().chain(&space.frozen).chain(space.reserved.values()));
         extents.extend(directory.map.map(|map| map.extent()));
         extents.sort_unstable();
         for pair in extents.windows(2) {
             assert!(pair[0].end() <= pair[1].first || pair[0].grains == 0, "{pair:?} overlap");
         }
-        assert_eq!(extents.iter().map(|extent| extent.grains).sum::<u64>(), state.allocator.used());
-        assert!(extents.iter().all(|extent| state.allocator.is_used(*extent)));
-        assert!(!state.allocator.has_released_twice());
+        assert_eq!(extents.iter().map(|extent| extent.grains).sum::<u64>(), space.allocator.used());
+        assert!(extents.iter().all(|extent| space.allocator.is_used(*extent)));
+        assert!(!space.allocator.has_released_twice());
+        let free = space.allocator.longest_places(len / GRAIN as u64);
+        let believed = self.free_places.swap(free, atomic::Ordering::Relaxed);
+        assert!(believed <= free, "{believed} of {free} places");
         leave_memory(&mut state);
-        drop(state);
+        drop((state, space));
         self.check_places().unwrap();
     }
 }

@@ -1,0 +1,71 @@
+//! The space of the file: the free map, and the places that are free after a checkpoint. Which page has which place
+//! must not be known here.
+
+use super::allocator::PlaceAllocator;
+use super::image::IMAGE_HEADER;
+use super::page_table::Entry;
+use super::place::{Extent, Location, grains_of};
+use std::collections::BTreeMap;
+
+/// What the lock of the space guards. A thread that takes this lock and the lock of the page table takes the latter
+/// first.
+pub(super) struct Space {
+    pub(super) allocator: PlaceAllocator,
+    /// Superseded since the last freeze.
+    pub(super) quarantine: Vec<Extent>,
+    /// Grains of these.
+    pub(super) superseded: u64,
+    /// Superseded before the last freeze, whose checkpoint is not durable yet.
+    pub(super) frozen: Vec<Extent>,
+    /// Places that records of the log name and that are not installed yet; only during recovery.
+    pub(super) reserved: BTreeMap<u64, Extent>,
+}
+
+/// What a new entry of the page table has replaced.
+pub(super) struct Replaced {
+    /// The entry before it.
+    pub(super) old: Option<Entry>,
+    /// The new entry.
+    pub(super) new: Option<Entry>,
+    /// Where the chunk of the entry was written ahead of the next checkpoint.
+    pub(super) ahead: Option<Location>,
+}
+
+impl Space {
+    /// The space of a file in which nothing is used yet.
+    pub(super) fn new(page_size: usize) -> Space {
+        let longest_image = u32::try_from(grains_of(page_size + IMAGE_HEADER)).unwrap_or(u32::MAX);
+        Space {
+            allocator: PlaceAllocator::new(longest_image),
+            quarantine: Vec::new(),
+            superseded: 0,
+            frozen: Vec::new(),
+            reserved: BTreeMap::new(),
+        }
+    }
+
+    /// Frees what a new entry has replaced, as early as is safe.
+    pub(super) fn free(&mut self, replaced: &Replaced) {
+        if let Some(ahead) = replaced.ahead {
+            self.allocator.release(ahead.place.extent());
+        }
+        let Some(old) = replaced.old else { return };
+        let place = old.location.place;
+        match old.fresh {
+            _ if replaced.new.is_some_and(|new| new.location.place == place) => {}
+            true => self.allocator.release(place.extent()),
+            false => {
+                self.superseded += place.grains();
+                self.quarantine.push(place.extent());
+            }
+        }
+    }
+
+    /// The superseded places wait for the checkpoint that begins now. Call it under the lock under which the page table
+    /// is captured: a place that is superseded after the capture must wait for the next checkpoint.
+    pub(super) fn freeze(&mut self) {
+        self.frozen.append(&mut self.quarantine);
+        self.frozen.extend(std::mem::take(&mut self.reserved).into_values());
+        self.superseded = 0;
+    }
+}
