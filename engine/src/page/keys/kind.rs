@@ -1,7 +1,7 @@
 //! The properties of a kind of list that do not depend on its bytes: its features and the size of its entries.
 
 use super::scheme::{Features, Scheme};
-use super::{KeyListKind, KeyPlace};
+use super::{KeyListKind, KeyPlace, blocks};
 use duramen_codec::Codec;
 use std::ops::Range;
 
@@ -59,6 +59,15 @@ impl KeyListKind {
     /// full.
     pub fn adds_up(self) -> bool {
         !self.is_walked() && self.key_len().is_none() && !self.keys_are_out_of_line()
+    }
+
+    /// Returns the most bytes by which a page grows with one more entry, beyond the bytes of its key and its record and
+    /// of their slots. `None`: there is no such limit, because the keys around it may have to be encoded again.
+    pub(crate) fn most_growth(self) -> Option<usize> {
+        match self.codec() {
+            Some(codec) => Some(blocks::most_growth(codec)),
+            None => self.adds_up().then_some(0),
+        }
     }
 
     /// Returns true if a tree may have inner pages with this list.

@@ -34,6 +34,18 @@ fn setup() -> impl Strategy<Value = Setup> {
     shape().prop_flat_map(|shape| (fences(shape), steps(shape)).prop_map(move |((l, u), steps)| (shape, l, u, steps)))
 }
 
+/// Bytes of an entry besides its key and its record.
+const ENTRY_SLOTS: usize = 8;
+
+/// The page has grown by no more than its list allows for these entries.
+fn assert_growth(before: &[u8], page: &[u8], new: &[Owned]) {
+    let (free, left, keys) = (Page::new(before).free(), Page::new(page).free(), Page::new(page).keys());
+    // The slots of lists without blocks have different lengths.
+    let Some(growth) = keys.codec().and(keys.most_growth()) else { return };
+    let most: usize = new.iter().map(|(key, record, _)| key.len() + record.len() + ENTRY_SLOTS + growth).sum();
+    assert!(free.saturating_sub(left) <= most, "{free} bytes, then {left}, and not {most} less");
+}
+
 /// Inserts one entry into page and model. The page may refuse it if there is no room, and is then unchanged.
 fn put(page: &mut [u8], model: &mut Vec<Owned>, entry: Owned) {
     let before = page.to_vec();
@@ -47,6 +59,7 @@ fn put(page: &mut [u8], model: &mut Vec<Owned>, entry: Owned) {
             let done =
                 apply(page, &PageOp::Insert { slot: slot as u16, key: &entry.0, record: as_record(&entry) }, Lsn(2));
             assert_eq!(would.unwrap(), *done.as_ref().unwrap(), "would_insert and apply agree");
+            assert_growth(&before, page, std::slice::from_ref(&entry));
             done
         }
     };
@@ -72,7 +85,7 @@ fn put_run(page: &mut [u8], model: &mut Vec<Owned>, entries: Vec<Owned>) {
         .collect();
     let before = page.to_vec();
     let done = insert_run(page, &run, Lsn(2)).unwrap();
-    let mut again = before;
+    let mut again = before.clone();
     if done > 0 {
         let whole = PageOp::InsertRun { entries: run[..done].into() };
         assert!(apply(&mut again, &whole, Lsn(2)).unwrap(), "a run that fit once fits again");
@@ -86,6 +99,7 @@ fn put_run(page: &mut [u8], model: &mut Vec<Owned>, entries: Vec<Owned>) {
         assert!(!apply(&mut page, &op, Lsn(2)).unwrap(), "there is room for the first entry");
     }
     let new: Vec<Owned> = new.into_iter().take(done).map(|(_, entry)| entry.clone()).collect();
+    assert_growth(&before, page, &new);
     model.extend(new);
     model.sort();
 }

@@ -16,8 +16,13 @@ use std::iter::Peekable;
 
 /// Log bytes of a record besides its key and its value.
 const RECORD_LOG: usize = 16;
+/// A page has no more entries.
+const MOST_ENTRIES: usize = u16::MAX as usize;
 /// The most log bytes of an addition to a record, and of its numbers in a logical record.
 const ADD_LOG: usize = 24;
+/// One batch leaves a quarter of the frames of the cache to other threads, but at least this number of frames, or half
+/// of all frames if that is less.
+const FRAMES_LEFT: usize = 1024;
 /// Log bytes of a change of an allocation map.
 const MAP_LOG: usize = 64;
 
@@ -103,10 +108,12 @@ impl<'e> Survey<'e> {
             last: PageId::NONE,
         };
         let max_log = engine.log()?.most_payload() / 4;
-        let max_pages = engine.pool.capacity() / 2;
+        let frames = engine.pool.capacity();
+        let max_pages = frames - (frames / 4).max(FRAMES_LEFT.min(frames / 2));
         let mut steps = steps.peekable();
         let (all_maps, of_run) = (engine.map_count(), maps_of_longest_run(page_size));
-        let maps_of = |need: &Need| all_maps.min(need.runs.saturating_mul(of_run));
+        let maps_of =
+            |need: &Need| all_maps.min(need.runs.saturating_mul(of_run).saturating_add(need.new_pages(page_size)));
         while let Some(step) = steps.next() {
             survey.examine(step, &mut steps)?;
             let need = &survey.need;
@@ -214,15 +221,15 @@ impl<'e> Survey<'e> {
     }
 
     /// Adds a leaf that may change, and the inner pages on the path to it that were not counted yet, each with a
-    /// neighbour.
+    /// neighbour, or with the new page of a split.
     fn note_leaf(&mut self, leaf: PageId, inner: usize) {
         self.last = leaf;
-        self.pages(1 + 2 * inner, 1 + inner);
+        self.pages(1 + 2 * inner, 1 + 2 * inner);
         self.need.log += inner * 64;
     }
 
     /// Adds a page besides the last leaf: the neighbour with which it may be merged when it has lost entries, or the
-    /// second new page of a root that is split. A put that needs no space changes the leaf alone.
+    /// new page of a split. A put that needs no space changes the leaf alone.
     fn note_neighbour(&mut self) {
         self.pages(1, 0);
     }
@@ -260,11 +267,16 @@ impl<'e> Survey<'e> {
                     heap.push(next);
                 }
             }
-            let grows = 2 * own.bytes + page_size / 8;
-            own.may_split = own.bytes > 0 && (!tree.layout.leaf.adds_up() || page.free() < grows);
+            let growth = tree.layout.leaf.most_growth();
+            let grows = growth.map(|of_one| 2 * own.bytes + own.new * of_one + page_size / 8);
+            let is_full = grows.is_none_or(|grows| page.free() < grows) || page.count() + own.new > MOST_ENTRIES;
+            // With some codecs a block without one of its keys may be longer than with it.
+            let may_grow = tree.layout.leaf.codec().is_some_and(|codec| !codec.delete_stable());
+            own.may_split = own.bytes > 0 && is_full || own.removes && may_grow;
         })?;
         if own.may_split || own.removes {
             self.note_neighbour();
+            self.need.images += usize::from(own.may_split);
         }
         self.read_heap(&heap, own.pages)?;
         self.need.runs += own.runs;
@@ -350,8 +362,9 @@ impl<'e> Survey<'e> {
 /// The space that the writes to one leaf need.
 #[derive(Default)]
 struct Entries {
-    /// Bytes of the keys and records that are put.
+    /// Bytes of the keys and records of the puts that need space, and the number of these puts.
     bytes: usize,
+    new: usize,
     /// Bytes of new pages that they may need.
     pages: usize,
     /// The number of pages of the key heap.
@@ -431,6 +444,7 @@ impl Entries {
         }
         let entry = kept + record + RECORD_LOG / 2;
         self.bytes += entry;
+        self.new += 1;
         // A split leaves two half-full pages, which must fill up before they split again. The longer the entries, the
         // less even the halves. A split also adds a separator to the parent, and both pages repeat their fences.
         self.splits += entry + 4 * entry * entry / page_size + 2 * entry * (4 * kept + 64) / page_size;

@@ -34,6 +34,7 @@ use super::scheme::{Build, List};
 use crate::base::bytes;
 use build::Builder;
 use codec::IntKey;
+use duramen_codec::Codec;
 use index::{Index, integer, push_key};
 pub use rule::BlockRule;
 pub(super) use scheme::BlocksScheme;
@@ -99,7 +100,8 @@ impl<'a> Blocks<'a> {
         each_width!(self, index => index.start(index.block_of_slot(slot)))
     }
 
-    /// Returns the most bytes that one more key costs a list.
+    /// Returns the most bytes that one more key costs a list if no block is split: in a block, or as a block of its
+    /// own.
     pub(crate) fn most_growth(&self) -> usize {
         if self.wide {
             policy::most_growth::<u64>(self.rule.codec())
@@ -107,6 +109,12 @@ impl<'a> Blocks<'a> {
             policy::most_growth::<u32>(self.rule.codec())
         }
     }
+}
+
+/// Returns the most bytes that one more key costs a list of any width, wherever the key goes. A block that is split
+/// gives two blocks, each with its descriptor.
+pub(super) fn most_growth(codec: Codec) -> usize {
+    2 * policy::most_growth::<u64>(codec)
 }
 
 impl<'a> List<'a> for Blocks<'a> {
