@@ -133,7 +133,7 @@ page_stores! {
     Shadow = 2, "shadow" => ShadowStore;
     /// Writes each page without its free middle to a new place, and keeps a table of the places. The default.
     Table (default) = 1, "table" => TableStore;
-    /// One slot a page, for the tests of the seam.
+    /// One slot a page, for the tests of [`PageStore`].
     #[cfg(test)]
     Slots = u32::MAX, "slots" => SlotStore;
 }

@@ -1,8 +1,8 @@
-//! Writes pages outside the log in a thread of their own, while the transaction prepares the next ones. Which pages,
-//! and when, must not be decided here.
+//! Writes pages outside the log. Those of compressed tables are written in another thread, while the transaction
+//! prepares the next ones. Which pages, and when, must not be decided here.
 //!
-//! Bulk loads and large values are written so, in batches of 1 MiB, and synced before the batch of the log that has
-//! their places and makes them reachable. The pages of compressed tables have a thread of their own.
+//! Bulk loads and large values are written in this way, in batches of 1 MiB. They are synced before the log gets the
+//! batch that has their places and makes them reachable.
 
 use super::write::WriteTransaction;
 use crate::base::{PageId, Result};

@@ -9,9 +9,9 @@
 //! only if its log is durable. Once in a turn of the hand a writer syncs the log, so that the pages that the hand comes
 //! to later have a durable log.
 //!
-//! The stock is an eighth of the cache. A thread that takes a frame and finds the stock low wakes a writer, which
-//! writes up to 1 MiB of pages together and sleeps when the stock is full. Only if the stock is empty does a thread
-//! evict a page itself: see `evict`.
+//! The stock is an eighth of the cache, but at most 16 MiB. A thread that takes a frame and finds less than half of the
+//! stock left wakes a writer. The writer adds up to 1 MiB of frames at a time, writes the dirty pages among them
+//! together, and sleeps when the stock is full. If the stock is empty, a thread evicts a page itself: see `evict`.
 
 use super::evict::has_references;
 use super::frame::{CLEAN, Frame, Latched, NO_PAGE};
