@@ -184,7 +184,8 @@ mod tests {
             let of = |kind: &str| object["wa_logical"][kind].as_f64().unwrap_or(f64::NAN);
             of("table") / of("page")
         });
-        assert!(tables[0] < 0.05 && tables[1] > 0.2, "{tables:?}");
+        // How many pages share the write of a chunk depends on how many the background writer writes together.
+        assert!(tables[0] < 0.05 && tables[1] > 10.0 * tables[0], "{tables:?}");
     }
 
     #[test]
