@@ -178,14 +178,14 @@ mod tests {
     #[test]
     fn a_page_table_that_is_persisted_is_written_with_each_page() {
         let tables = [&[][..], &["--persist-table"]].map(|more| {
-            let args = args(&[&["--records", "8000", "--record-size", "64", "--flush", "none"], more].concat());
+            // The pages are in several chunks, so that few of the pages that are written together share one.
+            let args = args(&[&["--records", "3000", "--record-size", "1024", "--flush", "none"], more].concat());
             let measured = run::measure(&args).unwrap_or_else(|error| panic!("{error}"));
             let object = report::object(&args, &measured);
             let of = |kind: &str| object["wa_logical"][kind].as_f64().unwrap_or(f64::NAN);
             of("table") / of("page")
         });
-        // How many pages share the write of a chunk depends on how many the background writer writes together.
-        assert!(tables[0] < 0.05 && tables[1] > 10.0 * tables[0], "{tables:?}");
+        assert!(tables[0] < 0.05 && tables[1] > 0.2, "{tables:?}");
     }
 
     #[test]
