@@ -4,8 +4,9 @@
 //! being written: it is not evicted, it is not written by another thread, and freeing its page waits. So no older image
 //! replaces a newer one in the page table.
 //!
-//! A page counts as unchanged as soon as it is copied. So a flush that must be complete waits for the groups that other
-//! threads are writing, and begins again if one of them fails.
+//! A page has no changes as soon as it is copied. So a flush that must be complete waits for the groups that other
+//! threads are writing, and begins again if one of them fails. [`Pool::dirty_pages`] counts the page until the store has
+//! the copy, so that no commit is promised its place.
 
 use super::frame::{CLEAN, Frame, NO_PAGE, ReadGuard};
 use super::{Backing, Pool};
@@ -87,6 +88,8 @@ impl Drop for Claimed<'_> {
             }
             frame.writing.store(false, Ordering::Release);
         }
+        // Not before: until now the copies needed places, beside those of pages that were changed again.
+        self.pool.dirty.fetch_sub(self.frames.len() as u64, Ordering::Release);
         let mut writing = self.pool.writing.0.lock();
         writing.groups.retain(|number| *number != self.number);
         writing.failed += u64::from(!self.written);
@@ -198,7 +201,7 @@ impl Pool {
             }
             newest = newest.max(lsn);
             // A later change, under the exclusive latch, makes it dirty again.
-            frame.mark_clean(&self.dirty);
+            frame.mark_copied();
         }
         if !claimed.frames.is_empty() {
             if newest >= backing.watermark.durable() {

@@ -113,6 +113,12 @@ impl Frame {
         ChangedParts(self.changed.each_ref().map(|word| word.swap(0, Ordering::AcqRel)))
     }
 
+    /// Notes that the page was copied in order to be written. `dirty` still counts it: the copy needs a place until the
+    /// store has it. Call it under the latch, for a page with changes.
+    pub(super) fn mark_copied(&self) {
+        self.rec.store(CLEAN, Ordering::Release);
+    }
+
     /// Notes that the store has all changes, or that they are not needed.
     pub(super) fn mark_clean(&self, dirty: &AtomicU64) {
         let before = self.rec.swap(CLEAN, Ordering::AcqRel);

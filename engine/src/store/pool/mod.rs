@@ -289,9 +289,11 @@ impl Pool {
         self.is_resident(id) || self.backing.as_ref().is_some_and(|backing| backing.store.exists(id))
     }
 
-    /// How many pages have changes that the store does not have.
+    /// How many images the store does not have: those of pages with changes, and those that are being written now. A
+    /// page that was changed again while it is being written counts twice.
     pub fn dirty_pages(&self) -> u64 {
-        self.dirty.load(Ordering::Relaxed)
+        // With the end of a write: if a page is not counted any more, its place was taken before.
+        self.dirty.load(Ordering::Acquire)
     }
 
     /// Keeps a page in memory, reading it in if need be, until the pin is dropped.
@@ -460,7 +462,11 @@ impl Pool {
             Some(Taken::Free(index)) => index,
             None => match fresh() {
                 Some(index) => index,
-                None => return self.evict(),
+                None => match self.take_from_own_step() {
+                    Some(Taken::Evicted(index, guard)) => return Ok((index, guard)),
+                    Some(Taken::Free(index)) => index,
+                    None => return self.evict(),
+                },
             },
         };
         let frame = self.frames.grow(index).ok_or(Error::CacheFull { frames: self.capacity() })?;
