@@ -7,8 +7,8 @@
 //! batch is in the log. A page of the batch that is being applied is never written. A pool that keeps inner pages
 //! evicts one only after it has gone through all frames several times and found no other page.
 
-use super::frame::{CLEAN, Frame, Latched, NO_PAGE};
-use super::{Backing, Pool};
+use super::frame::{CLEAN, Frame, LINE, Latched, NO_PAGE};
+use super::{Backing, Pool, prefetch};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::page::Page;
 use std::sync::atomic::Ordering;
@@ -17,6 +17,8 @@ use zerocopy::IntoBytes;
 /// How many changed pages a search passes over to find a clean one, and how many more to find one whose log is durable.
 const PASS_FOR_CLEAN: usize = 16;
 const PASS_FOR_DURABLE: usize = 64;
+/// How many frames before the hand comes to a frame it is prefetched.
+const SWEEP_PREFETCH: u64 = 8;
 /// How often the whole pool is searched while other threads use all frames that could be evicted.
 const ROUNDS: usize = 200;
 
@@ -68,9 +70,20 @@ impl Pool {
 
     /// The next frame that the hand of the clock comes to, with its number.
     pub(super) fn next_frame(&self) -> Option<(u32, &Frame)> {
-        let turn = self.hand.fetch_add(1, Ordering::Relaxed) % u64::from(self.capacity);
-        let index = u32::try_from(turn).ok()?;
+        let turn = self.hand.fetch_add(1, Ordering::Relaxed);
+        let frame_at = |turn: u64| u32::try_from(turn % u64::from(self.capacity)).ok();
+        frame_at(turn + SWEEP_PREFETCH).into_iter().for_each(|index| self.prefetch_frame(index));
+        let index = frame_at(turn)?;
         Some((index, self.frames.get(index)?))
+    }
+
+    /// Prefetches the latch of a frame and the header of its page.
+    #[inline]
+    pub(super) fn prefetch_frame(&self, index: u32) {
+        if let Some(frame) = self.frames.get(index) {
+            prefetch::line(frame.address());
+            prefetch::line(frame.address().wrapping_add(LINE));
+        }
     }
 
     fn try_next(&self, backing: &Backing, sweep: &mut Sweep) -> Option<(u32, Latched<'_>)> {

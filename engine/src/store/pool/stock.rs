@@ -29,6 +29,8 @@ use zerocopy::IntoBytes;
 const PART: usize = 8;
 /// No stock has more bytes of pages.
 const MOST_BYTES: usize = 16 << 20;
+/// How many frames before a frame of the stock is taken it is prefetched.
+const STOCK_PREFETCH: usize = 3;
 /// The frames that a thread adds if it needs one and the stock is empty.
 const OWN_STEP: usize = 8;
 /// The cache has at least this number of times as many frames.
@@ -122,12 +124,13 @@ impl Pool {
     pub(super) fn take_from_stock(&self) -> Option<Taken<'_>> {
         let low = self.stock_target() / 2;
         loop {
-            let (free, clean, left) = {
+            let (free, clean, later, left) = {
                 let mut frames = self.stock.frames.lock();
                 let free = frames.free.pop();
                 let clean = if free.is_none() { frames.clean.pop_front() } else { None };
-                (free, clean, frames.free.len() + frames.clean.len())
+                (free, clean, frames.clean.get(STOCK_PREFETCH).copied(), frames.free.len() + frames.clean.len())
             };
+            later.into_iter().for_each(|index| self.prefetch_frame(index));
             if left < low && self.used.load(Ordering::Relaxed) >= self.capacity {
                 self.stock.ask();
             }
