@@ -1,4 +1,5 @@
-//! Decides which delta blocks of a page count, and applies them. Reads and writes must not be in this file.
+//! Decides which delta blocks of a page are valid (which of them *count*), and applies them. Reads and writes must not
+//! be in this file.
 //!
 //! A delta counts if it was written for this image of the slot and for exactly the deltas before it: its checksum of
 //! the resulting page must be right. So a chain ends at the first delta that was not written, even if later ones were.
@@ -29,7 +30,7 @@ impl Base {
     }
 }
 
-/// What the delta blocks of a page come to.
+/// The result of reading the delta blocks of a page.
 #[derive(Debug, Default)]
 pub(super) struct Chain {
     /// The deltas that count.
@@ -40,12 +41,12 @@ pub(super) struct Chain {
     pub(super) spoilt: Vec<usize>,
     /// A block has a delta, or the front of the slot has bytes, that are not needed.
     pub(super) stale: bool,
-    /// Where the page differs from the image in the slot, if all deltas are cumulative.
+    /// The parts in which the page differs from the image in the slot, if all deltas are cumulative.
     pub(super) parts: ChangedParts,
 }
 
 impl Chain {
-    /// Of a page without an image.
+    /// The result for a page without an image.
     pub(super) fn without_base(geometry: &Geometry, id: PageId, half: Half<'_>) -> Chain {
         let mut chain = Chain::default();
         for (index, block) in half.blocks().enumerate() {
@@ -84,7 +85,7 @@ impl Chain {
 }
 
 /// Applies the deltas of a page whose state is known. Returns the parts in which the page differs from the image in the
-/// slot, if the delta is cumulative. What is in the other blocks does not matter. An error says what is wrong.
+/// slot, if the delta is cumulative. The content of the other blocks does not matter. An error says what is wrong.
 pub(super) fn apply_used(
     geometry: &Geometry,
     id: PageId,
@@ -316,8 +317,8 @@ mod tests {
             self.bytes[start..start + BLOCK].fill(0);
         }
 
-        /// What the deltas come to: those that count, and blocks to be written again and to be cleared. The page must
-        /// then be the one of that number.
+        /// Reads the deltas. Returns those that count, the blocks to write again, and the blocks to clear. Checks that
+        /// the result is the page of that number.
         fn found(&self, known: Known, page: usize) -> (Used, Vec<usize>, Vec<usize>) {
             let mut read = self.pages[0].clone();
             let half = Half::new(&self.bytes, Side::First, self.geometry.slot());
@@ -402,7 +403,7 @@ mod tests {
         torn.spoil(0, 300);
         assert_eq!(torn.found(KNOWN, 4), (Used::Cumulative(3), vec![], vec![0]));
         assert!(torn.is_refused(CLOSED));
-        // The older one is not needed, and where it is damaged nobody knows which is the newer one.
+        // The older one is not needed. If it is damaged, the store cannot know which of the two is newer.
         cell.spoil(1, 300);
         assert_eq!(cell.found(KNOWN, 5), (Used::Cumulative(4), vec![0], vec![1]));
         assert!(cell.is_refused(CLOSED));

@@ -19,7 +19,7 @@ const TRIM_PAGES: usize = 64;
 const LAZY: u64 = 8;
 
 impl ShadowStore {
-    /// Makes all written images durable. Then it notes that the images that they replace are not needed any more.
+    /// Makes all written images durable. Then it marks the images that they replace as not needed.
     pub(super) fn sync_images(&self) -> Result<()> {
         self.sync_written(&self.syncing.lock())
     }
@@ -99,9 +99,9 @@ impl ShadowStore {
         Ok(())
     }
 
-    /// True if what is not needed is to be trimmed after this checkpoint. Where trims take long, as in files, they wait
-    /// until one page in [`LAZY`] has something to be trimmed: many of these pages are written again before that, to
-    /// the slot that would have been trimmed.
+    /// True if slots and blocks that are not needed are to be trimmed after this checkpoint. If trims take long, as in
+    /// files, they wait until one page in [`LAZY`] has something to be trimmed. Many of these pages are written again
+    /// before that, to the slot that would have been trimmed.
     fn must_trim(&self) -> bool {
         let was_full = self.room.lock().take_full();
         let mut state = self.state.lock();
@@ -109,7 +109,7 @@ impl ShadowStore {
         was_full || self.file.disk().trims_cheaply() || state.trims.len() as u64 * LAZY >= state.pages.count().pages
     }
 
-    /// Trims what nobody needs.
+    /// Trims all slots and blocks that are not needed.
     pub(super) fn trim_all(&self) {
         self.state.lock().sort_trims();
         while self.trim_some() {}
@@ -155,8 +155,8 @@ impl ShadowStore {
     }
 }
 
-/// An error if a write has failed that may have spoilt an image that was not synced: the log has the changes of this
-/// image, so it is needed until the page is written again.
+/// An error if a failed write may have damaged an image that was not synced. The log has the changes of this image, so
+/// the log is needed until the page is written again.
 fn check_failed_writes(state: &State) -> Result<()> {
     let is_spoilt = |id: &&PageId| {
         let now = state.pages.get(**id);

@@ -6,26 +6,27 @@ use super::states::PageState;
 use crate::base::Lsn;
 use std::ops::Range;
 
-/// What is known of a page beside its slots.
+/// What the store knows about a page without reading its slots.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     /// Images of earlier generations are synced.
     pub(super) generation: u32,
     /// The log that is being redone changes the page: the last writing of a slot may have been cut off.
     pub(super) in_log: bool,
-    /// Where redo begins. An image of a generation that is not synced contains a change at or after this LSN.
+    /// The LSN at which redo begins. An image of a generation that is not synced contains a change at or after this
+    /// LSN.
     pub(super) redo: Lsn,
     /// The generation at opening, and the end of the log that was redone. The store rejects an image of this generation
     /// or a later one if the LSN of the image is greater than this end: the log has lost the rest of that commit.
     pub(super) lost: Option<(u32, Lsn)>,
     /// The same of earlier recoveries.
     pub(super) cuts: Cuts,
-    /// Any sound image is believed.
+    /// Any sound image is accepted.
     pub(super) lenient: bool,
 }
 
 impl Known {
-    /// Of a page in a survey: every delta that fits the slot is believed.
+    /// For a page in a survey: every delta that fits the slot is accepted.
     pub(super) const SURVEY: Known =
         Known { generation: u32::MAX, in_log: true, redo: Lsn::ZERO, lost: None, cuts: Cuts::NONE, lenient: true };
 
@@ -53,7 +54,7 @@ impl Known {
     }
 }
 
-/// What is in the slot that does not count.
+/// The content of the slot that does not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Other {
     /// Zeros.
@@ -64,7 +65,7 @@ pub(super) enum Other {
     Spoilt,
 }
 
-/// What the slots of a page come to.
+/// The result of reading the slots of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Choice {
     pub(super) state: PageState,
@@ -126,8 +127,8 @@ fn none(other: Other) -> Choice {
     Choice { state: PageState::EMPTY, other, unsynced: false, void_turn: None }
 }
 
-/// An image was written last of all only after the one in the other slot was synced, or where nobody needs that one. So
-/// an image without another is not written over either, until the next one is synced.
+/// The newest image was written only after the image in the other slot was synced, or when that image was not needed.
+/// So an image without another one is not overwritten either, until the next one is synced.
 fn found(side: Side, stamp: Stamp, known: Known, other: Other) -> Choice {
     let unsynced = stamp.generation >= known.generation;
     let state = PageState::present(side, stamp, !unsynced || other != Other::Image);

@@ -1,6 +1,6 @@
 //! The ends of the log that the latest recoveries found, as the superblock keeps them. If the log had lost its end,
 //! images of pages may contain changes of that end. Such an image stays in the file until its page is read or written,
-//! and the log uses the LSNs of these changes again. So later processes must know which images are void.
+//! and the log uses the LSNs of these changes again. So later processes must know which images to reject.
 
 use crate::base::Lsn;
 use crate::base::bytes::{get_u32, get_u64};

@@ -1,5 +1,5 @@
-//! A delta block: 4 KiB beside a slot, with the segments of the page that have changed. Which delta blocks count is
-//! decided in `chain`; this file must not read or write a file.
+//! A delta block: 4 KiB beside a slot, with the segments of the page that have changed. `chain` decides which delta
+//! blocks count. This file must not read or write a file.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -60,16 +60,16 @@ pub(super) fn is_number(number: u8) -> bool {
     number < 2 * REWRITTEN && number % REWRITTEN <= LAST
 }
 
-/// What a delta is applied to.
+/// The base that a delta is applied to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Order {
-    /// The slot and all deltas before this one, of which there are so many.
+    /// The slot and all deltas before this one. The field is their number.
     After(u8),
     /// The slot alone. [`is_next`] tells which of two is the newer one.
     Cumulative(u8),
 }
 
-/// What is in a delta block, if its checksum is right.
+/// The fields of a delta block with the right checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Delta {
     /// The turn of its slot, and the generation when it was written.
@@ -79,13 +79,13 @@ pub(super) struct Delta {
     pub(super) lsn: Lsn,
 }
 
-/// What a delta block contains.
+/// The content of a delta block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Block {
     /// Zeros.
     Empty,
     Sound(Delta),
-    /// Anything else. It says this of itself, which may be wrong.
+    /// Anything else. The fields are read from the block and may be wrong.
     Damaged(Delta),
 }
 
@@ -142,7 +142,7 @@ impl Segments {
         self.ranges().map(|range| range.len()).sum()
     }
 
-    /// Where the delta ends in its block.
+    /// The end of the delta in its block.
     pub(super) fn end(&self) -> usize {
         BITS + self.bytes_of_bits() + self.bytes()
     }
@@ -218,7 +218,7 @@ impl Geometry {
         Segments::named(block, self.page()).map_or(0, |segments| segments.bytes())
     }
 
-    /// Of all that the checksum of a delta block covers.
+    /// The checksum of all that it covers: the ids of database and page, and the block.
     pub(super) fn delta_checksum(&self, block: &[u8], id: PageId) -> u32 {
         let database = checksum(&self.database().to_le_bytes());
         chained(chained(database, &id.0.to_le_bytes()), slice(block, RESULT, BLOCK))

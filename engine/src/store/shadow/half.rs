@@ -1,5 +1,5 @@
-//! The bytes of one slot of a page and of the delta blocks beside it, as they are in the file. What they mean must not
-//! be in this file.
+//! The bytes of one slot of a page and of the delta blocks beside it, as they are in the file. This file must not
+//! interpret the bytes.
 
 use super::slot::Side;
 use crate::base::bytes::slice;

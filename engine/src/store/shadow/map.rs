@@ -34,7 +34,7 @@ const _: () = assert!(HEADER + 2 * PAGES as usize == BLOCK);
 /// Blocks that are written or read together.
 const TOGETHER: usize = 256;
 
-/// What the superblock says of a map.
+/// The fields of the superblock that describe a map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct MapPlace {
     /// It has the states of the pages before this one.
@@ -53,7 +53,7 @@ impl MapPlace {
         self.range(geometry, 0..self.blocks()).end
     }
 
-    /// Where some of its blocks are in the file.
+    /// The range of the file that has some of its blocks.
     fn range(self, geometry: &Geometry, blocks: Range<usize>) -> Range<u64> {
         let start = geometry.cell_of(PageId(self.pages)).start;
         start + (blocks.start * BLOCK) as u64..start + (blocks.end * BLOCK) as u64
@@ -90,7 +90,7 @@ impl ShadowStore {
         }
     }
 
-    /// What is known of a page, from the map if nothing else is known.
+    /// The state of a page. It is read from the map if it is not known otherwise.
     pub(super) fn state_of(&self, id: PageId) -> PageState {
         let block = {
             let state = self.state.lock();

@@ -75,12 +75,12 @@ struct State {
     in_log: HashSet<PageId>,
     /// Places that redo has read from the log: each page has an image with this LSN or a greater one.
     placed: HashMap<PageId, Lsn>,
-    /// Where redo begins.
+    /// The LSN at which redo begins.
     redo: Lsn,
     /// See [`Known::lost`].
     lost: Option<(u32, Lsn)>,
     cuts: Cuts,
-    /// Any sound image is believed.
+    /// Any sound image is accepted.
     lenient: bool,
     /// Images of earlier generations are synced.
     synced_generation: u32,
@@ -89,7 +89,7 @@ struct State {
 }
 
 impl State {
-    /// What is known of a page beside its slots.
+    /// What the store knows about a page without reading its slots.
     fn known_of(&self, id: PageId) -> Known {
         Known {
             generation: self.synced_generation,
@@ -123,7 +123,7 @@ impl State {
     }
 }
 
-/// What the compression and decompression of a page need.
+/// The coders and buffers for the compression and decompression of a page.
 #[derive(Debug, Default)]
 struct Press {
     coders: Coders,
@@ -149,7 +149,7 @@ pub(super) struct ShadowStore {
     presses: Mutex<Vec<Press>>,
     compression: PageCompression,
     written: AtomicU64,
-    /// What was chosen when the database was created.
+    /// The option that was set when the database was created.
     chosen_delta: DeltaBlocks,
     /// How changes are written on this disk.
     delta: DeltaBlocks,
@@ -325,7 +325,7 @@ impl PageStore for ShadowStore {
         self.state.lock().in_log.insert(id);
     }
 
-    /// Writes a superblock, so that later processes do not believe either what this one does not.
+    /// Writes a superblock, so that later processes reject the same images as this one.
     fn note_log_end(&self, end: Lsn) -> Result<()> {
         let cuts = {
             let mut generation = self.generation.write();

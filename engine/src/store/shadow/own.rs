@@ -32,7 +32,7 @@ const CUTS_AT: usize = 28;
 const SPARED: usize = CUTS_AT + CUTS;
 const DICTIONARIES: usize = SPARED + 8;
 
-/// Where the policies begin behind so many dictionaries.
+/// The position of the policies after this number of dictionaries.
 fn policies_at(dictionaries: usize) -> usize {
     DICTIONARIES + dictionaries * DICTIONARY_BYTES
 }
@@ -54,9 +54,9 @@ pub(super) struct Own {
     pub(super) count: PageCount,
     /// Delta blocks between the slots of a page.
     pub(super) deltas: u8,
-    /// What was chosen when the database was created.
+    /// The option that was set when the database was created.
     pub(super) delta: DeltaBlocks,
-    /// Where the map is. It is valid if the superblock says that the database is closed.
+    /// The place of the map. The map is valid if the superblock says that the database is closed.
     pub(super) map: Option<MapPlace>,
     pub(super) cuts: Cuts,
     pub(super) dictionaries: Vec<DictionaryPlace>,

@@ -20,7 +20,7 @@ use std::time::Instant;
 /// Pages whose deltas are read for an estimate of their bytes.
 const SAMPLE: u32 = 256;
 
-/// What was found in the cell of a page.
+/// The result of reading the cell of a page.
 pub(super) struct FoundCell {
     pub(super) choice: Choice,
     /// Blocks of the image that counts.
@@ -119,8 +119,8 @@ impl ShadowStore {
         done
     }
 
-    /// What is known of a page. If nothing is, its cell is read, and the page into `page`; then the parts in which the
-    /// page differs from its base are returned, too, unless they are not certain.
+    /// Returns the state of a page. If the state is unknown, it reads the cell of the page, and the page into `page`.
+    /// Then it also returns the parts in which the page differs from its base, if they are certain.
     pub(super) fn resolve(&self, id: PageId, page: &mut [u8]) -> Result<(PageState, Option<ChangedParts>)> {
         let known = self.state_of(id);
         if known.kind() != Kind::Unknown {

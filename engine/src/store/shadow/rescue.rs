@@ -71,7 +71,7 @@ impl ShadowStore {
         })
     }
 
-    /// `guessed`: any sound image is believed.
+    /// `guessed`: any sound image is accepted.
     fn rescued(
         mut self,
         superblock: Believed,

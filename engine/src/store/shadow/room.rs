@@ -40,7 +40,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Of a file that is opened.
+    /// The state for a file that is being opened.
     pub(super) fn new(len: u64) -> Room {
         Room { len, reserved: len..len, left: true, grown_over: false, full: false, in_use: false }
     }
@@ -73,7 +73,7 @@ impl Room {
         !self.left && !self.grown_over
     }
 
-    /// Nothing is allocated beyond the end of the file any more, which is at `len`.
+    /// Notes that the file ends at `len`, and that nothing is allocated beyond that.
     fn cut(&mut self, len: u64) {
         let Room { full, in_use, grown_over, .. } = *self;
         *self = Room { left: false, full, in_use, grown_over, ..Room::new(len) };
@@ -81,7 +81,7 @@ impl Room {
 }
 
 impl ShadowStore {
-    /// Makes sure that so many slots can be written.
+    /// Makes sure that the slots of this number of pages can be written.
     pub(super) fn ensure_room(&self, pages: u64) -> Result<()> {
         if self.file.disk().capacity().is_some() {
             // A block device has no holes, and no page has an id beyond its end.
@@ -101,7 +101,7 @@ impl ShadowStore {
             self.end_at(&mut room, len)?;
         }
         let generous = needed + (room.len / 16).clamp(*GROWTH.start(), *GROWTH.end());
-        // What it had is promised already.
+        // `has` is tried last, because these bytes are promised already.
         for bytes in [generous, needed, has] {
             if self.reserve_bytes(&mut room, bytes, pages)? {
                 if bytes < needed {

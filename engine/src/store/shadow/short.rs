@@ -1,5 +1,5 @@
 //! A short image: the packed page, compressed or not, in the last blocks of a slot. The blocks before it are not
-//! needed, and may have bytes of older images. Whether an image counts is decided in `choice`.
+//! needed, and may have bytes of older images. `choice` decides whether an image counts.
 //!
 //! The trailer of such a slot has [`SHORT`] in its byte 9, and these bytes are in front of it:
 //!
@@ -32,7 +32,7 @@ const LENGTH: usize = 12;
 const BLOCKS: usize = 14;
 const ENCODING: usize = 15;
 
-/// What a slot says of the short image in it.
+/// The fields in front of the trailer of a slot with a short image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Note {
     pub(super) page: PageId,
@@ -56,7 +56,7 @@ impl Geometry {
         }
     }
 
-    /// Where the image in a slot with this note begins; `None` if no image has such a note.
+    /// The start of the image in a slot with this note; `None` if no image has such a note.
     pub(super) fn short_start(&self, note: Note) -> Option<usize> {
         let is_one = note.encoding.is_some() && note.blocks > 0 && note.blocks * BLOCK < self.slot();
         let start = self.slot().checked_sub(note.blocks * BLOCK).filter(|_| is_one)?;

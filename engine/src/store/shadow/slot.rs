@@ -1,5 +1,5 @@
 //! A slot: a page and the trailer behind it, and where the two slots of a page are. A compressed page is in the last
-//! blocks of a slot: see `short`. Which of the slots counts is decided in `choice`.
+//! blocks of a slot: see `short`. `choice` decides which of the slots counts.
 //!
 //! | bytes of the trailer | field |
 //! |---|---|
@@ -51,7 +51,7 @@ impl Side {
     }
 }
 
-/// What orders the images of a page.
+/// The fields that order the images of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stamp {
     /// One more, modulo [`TURNS`], than that of the image in the other slot at the time of writing.
@@ -71,7 +71,7 @@ impl Stamp {
     }
 }
 
-/// What is in a slot.
+/// The content of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Content {
     /// Zeros.
@@ -80,12 +80,13 @@ pub(super) enum Content {
     Image { stamp: Stamp, lsn: Lsn },
     /// The rest of a slot that was being trimmed: its first and its last block are gone.
     Trimmed,
-    /// Anything else. `named` is what its trailer says, if it is one of this database, and `lsn` what its header says,
-    /// if that is the page's. `is_foreign`: one of the two is neither zeros nor that of an image of the page.
+    /// Anything else. `named` is read from the trailer, if the trailer is one of this database, and `lsn` from the
+    /// header, if the header is that of the page. `is_foreign`: header or trailer is neither zeros nor that of an image
+    /// of the page.
     Damaged { named: Option<Stamp>, lsn: Option<Lsn>, is_foreign: bool },
 }
 
-/// Where slots are, and what their trailers have in common.
+/// The positions of slots, and the fields that all trailers have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::store) struct Geometry {
     /// Bytes of a page.
@@ -103,7 +104,7 @@ impl Geometry {
         Geometry { page: page_size, deltas, database }
     }
 
-    /// What the trailer at the end of a block says, if it may be one.
+    /// The geometry that the trailer at the end of a block names, if it may be a trailer.
     pub(super) fn of_trailer(block: &[u8]) -> Option<Geometry> {
         let trailer = slice(block, block.len().checked_sub(SLOT_TRAILER)?, block.len());
         let slot = 1usize.checked_shl((get_u8(trailer, SLOT_LOG) & !SHORT).into())?;
@@ -158,12 +159,12 @@ impl Geometry {
         start..start + self.cell()
     }
 
-    /// Where a slot begins in the file.
+    /// The position of a slot in the file.
     pub(super) fn offset(&self, id: PageId, side: Side) -> u64 {
         self.half(id, side, 0).start
     }
 
-    /// Where a slot with the first `blocks` delta blocks beside it is in the file.
+    /// The range of the file that has a slot and the first `blocks` delta blocks beside it.
     pub(super) fn half(&self, id: PageId, side: Side, blocks: usize) -> Range<u64> {
         let (cell, len) = (self.cell_of(id), (self.slot() + blocks.min(self.deltas()) * BLOCK) as u64);
         match side {
@@ -172,7 +173,7 @@ impl Geometry {
         }
     }
 
-    /// Where a delta block begins in the file.
+    /// The position of a delta block in the file.
     pub(super) fn delta_offset(&self, id: PageId, side: Side, index: usize) -> u64 {
         let half = self.half(id, side, index + 1);
         match side {
@@ -208,7 +209,7 @@ impl Geometry {
         (self.slot() - self.image_start(slot)) / BLOCK
     }
 
-    /// Where the image in `slot` begins.
+    /// The start of the image in `slot`.
     pub(super) fn image_start(&self, slot: &[u8]) -> usize {
         let short = self.is_short(slot).then(|| self.short_start(self.note(slot)));
         short.flatten().unwrap_or(0)
@@ -265,7 +266,7 @@ impl Geometry {
         Content::Damaged { named, lsn: is_own_page.then(|| page.lsn()), is_foreign }
     }
 
-    /// Of all that the checksum covers.
+    /// The checksum of all that it covers: the image and the rest of the trailer.
     pub(super) fn checksum(&self, slot: &[u8]) -> u32 {
         let page = checksum(slice(slot, self.image_start(slot), self.page));
         crate::base::checksum::chained(page, slice(slot, self.page + GENERATION, self.slot()))

@@ -7,7 +7,7 @@
 //! * 2: the slot that was written last.
 //! * 3: page present: its last write, of the slot or of a delta block, is synced; otherwise: a recovery may need its
 //!   slots.
-//! * 4: what is not needed of the page waits to be trimmed.
+//! * 4: a slot or a delta block of the page is not needed and waits to be trimmed.
 //! * 5..10: the deltas that count: 0 none; 1 to 16 a chain of so many; 17 to 19 none, and the image has 1 to 3
 //!   rewrites; 20 to 24 a cumulative delta with this number less 20; 25 to 29 one that was rewritten, with 8 and this
 //!   number less 25; 30 none, and nothing but the image was ever written for the page.
@@ -106,7 +106,7 @@ impl Used {
     }
 }
 
-/// What is known of a page.
+/// The state of a page, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PageState {
     bits: u16,
@@ -161,7 +161,8 @@ impl PageState {
         PageState::of(PageState::of(bits).for_map())
     }
 
-    /// Its bits in a map. What is not certain after a close, and what is still to be trimmed, is unknown there.
+    /// Its bits in a map. The map has the state as unknown if it is not certain after a close, or if something is still
+    /// to be trimmed.
     pub(super) fn for_map(self) -> u16 {
         match self.kind() {
             Kind::Present if self.is_synced() && !self.waits_for_trim() => self.bits,
@@ -223,8 +224,8 @@ impl PageState {
         self.bits == other.bits
     }
 
-    /// What the last write of the page has left: two states that differ only in what a sync or a trim has done are
-    /// alike.
+    /// The bits that the last write of the page has set. They are equal for two states that differ only by a sync or a
+    /// trim.
     pub(super) fn written(self) -> u16 {
         self.bits & !(SYNCED | TRIM)
     }
@@ -245,7 +246,7 @@ impl PageState {
         self.with(self.bits & !(USED_BITS | SYNCED) | bits << USED)
     }
 
-    /// The same page, its last write synced. What the other slot has is not needed any more.
+    /// The same page, with its last write synced. The content of the other slot is then not needed.
     pub(super) fn synced(self) -> PageState {
         match self.used() {
             Used::None if self.bits & USED_BITS == ALONE << USED => self.with(self.bits | SYNCED),
@@ -254,7 +255,7 @@ impl PageState {
         }
     }
 
-    /// The same page with something that is not needed any more.
+    /// The same page, with something that is to be trimmed.
     pub(super) fn with_trim(self) -> PageState {
         self.with(self.bits | TRIM)
     }
@@ -268,7 +269,7 @@ impl PageState {
         PageState::of(self.bits & !(3 | TRIM | USED_BITS) | kind as u16 | HELD)
     }
 
-    /// A dropped page whose slots are not needed any more.
+    /// The same page, dropped, with slots that are not needed.
     pub(super) fn discarded(self) -> PageState {
         PageState::of(self.dropped().bits & !HELD | TRIM)
     }
@@ -278,8 +279,8 @@ impl PageState {
         self.with(self.bits & !TRIM)
     }
 
-    /// Where the next image goes, its turn and its rewrites: over an image that no sync has made durable, else to the
-    /// other slot.
+    /// The slot of the next image, its turn and its rewrites. The next image overwrites an image that no sync has made
+    /// durable; otherwise it goes to the other slot.
     pub(super) fn target(self) -> (Side, u8, u8) {
         if self.kind() == Kind::Present && !self.has_synced_slot() {
             return (self.side(), self.turn(), (self.rewrites() + 1) % REWRITES);
@@ -323,7 +324,7 @@ impl PageCount {
 }
 
 impl PageStates {
-    /// Of a file that has room for `room` pages, in slots of `slot_blocks` blocks.
+    /// The states for a file that has room for `room` pages, in slots of `slot_blocks` blocks.
     pub(super) fn unknown(room: u32, slot_blocks: usize, pages: PageCount) -> PageStates {
         PageStates {
             states: vec![0; room as usize],
@@ -417,7 +418,7 @@ impl PageStates {
         }
     }
 
-    /// Forgets the pages at the end that nobody needs. Returns how many are left.
+    /// Removes the pages at the end that are not needed. Returns how many are left.
     pub(super) fn trim_end(&mut self) -> u32 {
         let is_there = |bits: &u16| match PageState::of(*bits).kind() {
             Kind::Present | Kind::Unknown => true,

@@ -1,4 +1,4 @@
-//! Writes slots and delta blocks. Makes the bytes that the log has of a page that was written outside the log.
+//! Writes slots and delta blocks. Also makes the places that log records have for pages written outside the log.
 
 use super::choice::Known;
 use super::delta::{Order, REWRITTEN, Segments, next_number};
@@ -41,7 +41,7 @@ impl Part {
 pub(super) struct SlotWriter<'s> {
     store: &'s ShadowStore,
     parts: Vec<Part>,
-    /// Slots and delta blocks, one after the other. What says which write it was is still to be filled in.
+    /// Slots and delta blocks, one after the other. The fields that identify the write are filled in later.
     bytes: Vec<u8>,
 }
 
@@ -222,7 +222,7 @@ impl ShadowStore {
         Ok(now.with_delta(used))
     }
 
-    /// Where the next image of a page goes, its turn and its rewrites.
+    /// The slot of the next image of a page, its turn and its rewrites.
     fn target(&self, id: PageId) -> Result<(Side, u8, u8)> {
         let known = self.state_of(id);
         match known.kind() {
@@ -231,8 +231,8 @@ impl ShadowStore {
         }
     }
 
-    /// [`ShadowStore::target`] of a page that has no image that counts, and whose cell has not been read. What else is
-    /// in the cell must not be taken for damage later.
+    /// [`ShadowStore::target`] of a page that has no image that counts, and whose cell has not been read. Other content
+    /// of the cell must not look like damage later.
     #[cold]
     fn find_target(&self, id: PageId) -> Result<(Side, u8, u8)> {
         let about = Known { in_log: true, ..self.state.lock().known_of(id) };
