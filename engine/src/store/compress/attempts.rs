@@ -4,10 +4,10 @@ use crate::base::TableId;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
-/// So many pages of a table in a row that do not get smaller, or miss their target, show that the next ones will not
-/// either.
+/// If this number of pages of a table in a row do not get smaller, or miss their target, the next ones are expected to
+/// do the same.
 const MISSES: u32 = 32;
-/// Of the next pages, one in so many is tried, because the data may have changed.
+/// Then one page in this number is tried, because the data may have changed.
 const TRIED: u32 = 16;
 
 /// The last results of compression, by table.

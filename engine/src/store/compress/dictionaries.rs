@@ -27,7 +27,7 @@ struct Known {
     usage: Usage,
 }
 
-/// What a dictionary is used for. It only moves on.
+/// The stages of a dictionary, in their order. A dictionary never goes back to an earlier stage.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Usage {
     /// Its place is in the store's own bytes of the next checkpoint. No image may name it before.

@@ -1,5 +1,5 @@
-//! [`Dictionary`]: a dictionary of Zstandard, its bytes in the file, and what coders need to use it. Which dictionaries
-//! a database has is in `dictionaries`; where their pages are must not be in this file.
+//! [`Dictionary`]: a dictionary of Zstandard, its bytes in the file, and what coders need to use it. `dictionaries` has
+//! the dictionaries of a database. This file must not know where their pages are.
 
 use crate::base::bytes::{get_u32, put_u32};
 use crate::base::checksum::checksum;
@@ -24,7 +24,7 @@ pub const MOST_DICTIONARIES: usize = 64;
 /// The most bytes of a dictionary.
 pub(crate) const MOST_BYTES: usize = 110 << 10;
 
-/// Whose a dictionary is, and where its pages begin.
+/// The table of a dictionary, and the first pages of its copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DictionaryPlace {
     /// The dictionary.

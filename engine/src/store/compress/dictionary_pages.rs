@@ -1,5 +1,5 @@
 //! Reads dictionaries from their pages: from the places that a store's own bytes name, and in a rescue from the pages
-//! that were found. Which page is where must not be in this file.
+//! that were found. This file must not decide where a page is.
 
 use super::Dictionaries;
 use super::dictionary::{Dictionary, DictionaryPlace, MOST_BYTES, id_in};
@@ -60,7 +60,7 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// What the page has; `None` if it cannot be a page of a dictionary.
+    /// The part of a dictionary in a page; `None` if it cannot be a page of a dictionary.
     fn of(page: Page<'a>) -> Option<Part<'a>> {
         // Only pages of runs have a payload.
         let is_one = page.table() == TableId::CATALOG && !page.payload().is_empty();
@@ -73,7 +73,8 @@ impl<'a> Part<'a> {
 pub(in crate::store) struct FoundParts(HashMap<PageId, (Lsn, PageId, Vec<u8>)>);
 
 impl FoundParts {
-    /// Keeps a page if it may have a part of a dictionary. Of the images of a page the newest one counts.
+    /// Keeps a page if it may have a part of a dictionary. If there are several images of a page, the newest one
+    /// counts.
     pub(in crate::store) fn note(&mut self, image: &FoundImage<'_>) {
         let Some(part) = Part::of(Page::new(image.packed)) else { return };
         let newest = self.0.get(&image.page).map(|(lsn, ..)| *lsn);

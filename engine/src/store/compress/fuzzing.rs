@@ -35,7 +35,7 @@ pub fn frame(sealed: &[u8], packed: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// What is in a frame of Zstandard, at most `room` bytes, if there is only this dictionary.
+/// Decompresses a frame of Zstandard to at most `room` bytes, if there is only this dictionary.
 ///
 /// # Errors
 /// [`crate::Error::Corrupt`] with this page.

@@ -1,9 +1,9 @@
 //! Compression of pages on their way to the file. [`Compression`] and [`PagePolicy`] are options of a table. An
 //! [`Encoding`] names the method with which a page was written. `pages` compresses according to the policies of tables,
 //! `places` has the lengths of places, `coders` compresses and decompresses, `lz4` has the coder of LZ4, `attempts`
-//! decides which pages are worth it, `totals` counts, and `trial` compresses only to measure. A [`Dictionary`] is what
-//! Zstandard knows of the pages of a table beforehand: `dictionaries` has those of a database, and `dictionary_pages`
-//! reads them. Where the bytes are in the file must not be in this folder.
+//! decides which pages are worth it, `totals` counts, and `trial` compresses only to measure. A [`Dictionary`] has
+//! bytes that are frequent in the pages of a table, for Zstandard: `dictionaries` has those of a database, and
+//! `dictionary_pages` reads them. This folder must not know where bytes are in the file.
 //!
 //! A store compresses a page when it writes the image, while no latch of the page is held, and decompresses the result
 //! again to check it. Several threads compress the pages of one batch. A **target** gives all images of a table places
@@ -97,7 +97,7 @@ impl Compression {
         }
     }
 
-    /// What has these bytes in the catalog.
+    /// The compression that has these bytes in the catalog; `None` if there is none.
     pub(crate) fn of_bytes(bytes: [u8; 2]) -> Option<Compression> {
         let compression = match bytes {
             [0, 0] => Compression::None,

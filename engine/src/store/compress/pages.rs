@@ -1,5 +1,5 @@
-//! [`PageCompression`]: compresses the pages of tables according to their policies, for any store. Which places there
-//! are is in `places`; the bytes of images must not be in this file.
+//! [`PageCompression`]: compresses the pages of tables according to their policies, for any store. `places` has the
+//! lengths of places. The bytes of images must not be in this file.
 
 use super::attempts::Attempts;
 use super::totals::CompressionCounters;
@@ -25,7 +25,7 @@ const PAGES_OF_PART: usize = 8;
 /// The policies of tables that do not have the default one.
 pub(in crate::store) type Policies = HashMap<TableId, PagePolicy>;
 
-/// What a store that compresses pages knows of them.
+/// The policies, dictionaries and counters of a store that compresses pages.
 #[derive(Debug)]
 pub struct PageCompression {
     places: Places,
@@ -43,7 +43,7 @@ pub struct PageCompression {
     coders: Mutex<Vec<Coders>>,
 }
 
-/// What is written of a page.
+/// How a page is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::store) struct Prepared {
     /// How the content was made from the packed page.
@@ -67,7 +67,7 @@ impl<'a> Job<'a> {
         Job { packed, out, prepared: Prepared { encoding: Encoding::Plain, place: 0, is_to_be_split: false } }
     }
 
-    /// What is written of the page, when it is prepared.
+    /// The bytes to write, once the page is prepared.
     pub(in crate::store) fn content(&self) -> &[u8] {
         if self.prepared.encoding == Encoding::Plain { self.packed } else { self.out }
     }
@@ -107,7 +107,7 @@ impl PageCompression {
         let work = || std::iter::from_fn(next).for_each(&work);
         std::thread::scope(|scope| {
             for _ in 1..threads {
-                // Where the system has no thread to give, the others do the work.
+                // If the system cannot start a thread, the other threads do the work.
                 if std::thread::Builder::new().name("duramen-compress".into()).spawn_scoped(scope, work).is_err() {
                     break;
                 }
@@ -121,7 +121,7 @@ impl PageCompression {
         self.places
     }
 
-    /// Sets the policies of all tables. Those that the store had belong to tables that may not exist any more.
+    /// Sets the policies of all tables. The policies that the store had may belong to tables that do not exist.
     pub fn replace_policies(&self, new: impl IntoIterator<Item = (TableId, PagePolicy)>) {
         *self.policies.write() = new.into_iter().filter(|(_, policy)| *policy != PagePolicy::default()).collect();
     }
@@ -270,7 +270,7 @@ impl PageCompression {
         drop(self.batches.write());
     }
 
-    /// No image names the dictionary: the next checkpoint does not note it any more.
+    /// Call it when no image names the dictionary: the next checkpoint leaves it out.
     pub(crate) fn leave_out(&self, id: DictionaryId) {
         self.dictionaries.leave_out(id);
     }

@@ -1,5 +1,5 @@
-//! [`Places`]: how long the places of a store are, and so which pages are worth compressing. Where a place is must not
-//! be in this file.
+//! [`Places`]: the lengths of the places of a store, and so which pages are worth compressing. This file must not know
+//! where a place is.
 
 use super::{Compression, Overflow, PagePolicy, Target};
 use crate::page::Page;

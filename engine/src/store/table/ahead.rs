@@ -2,8 +2,8 @@
 //! does not need them: the superblock names the chunks of the last checkpoint. The next checkpoint takes over those
 //! that have not changed again.
 //!
-//! Only [`Builder::persist_table`](crate::Builder::persist_table) asks for it, for comparisons of write amplification.
-//! Images and chunks then take whole blocks of 4 KiB.
+//! Only [`Builder::persist_table`](crate::Builder::persist_table) turns this on, for comparisons of write
+//! amplification. Images and chunks then take whole blocks of 4 KiB.
 
 use super::encoding::{CHUNK_BYTES, CHUNK_PAGES};
 use super::place::{Extent, Location, Place, grains_of};
@@ -13,7 +13,7 @@ use crate::base::{PageId, Result};
 use crate::io::{BLOCK, WriteKind};
 
 impl TableStore {
-    /// Writes the chunks that have these pages. Where that fails, the next checkpoint writes them.
+    /// Writes the chunks that have these pages. If that fails, the next checkpoint writes them.
     pub(super) fn write_chunks_of(&self, pages: impl Iterator<Item = PageId>) {
         let mut chunks: Vec<usize> = pages.map(|id| id.0 as usize / CHUNK_PAGES).collect();
         chunks.sort_unstable();

@@ -47,7 +47,7 @@ struct LongestPlaces {
     grains: u32,
     /// The regions whose longest places are not counted, and perhaps some that have become free.
     changed: Vec<usize>,
-    /// Of those that are.
+    /// The number of longest places in the regions that are counted.
     total: u64,
 }
 
@@ -238,7 +238,7 @@ impl PlaceAllocator {
         for piece in pieces(extent) {
             let marked = self.mark(piece, false);
             if !marked {
-                // Two pages had one place, in a page table that somebody has made that way.
+                // Two pages had one place. Only a forged page table can have this.
                 tracing::error!(?piece, "a place was released twice: check the database");
                 self.released_twice = true;
             }

@@ -221,8 +221,8 @@ impl TableStore {
         if run.1.is_empty() { Ok(()) } else { write(&run) }
     }
 
-    /// After the superblock is durable: sets the new homes, frees the places that only the old table used, and
-    /// removes unchanged chunks from memory.
+    /// After the superblock is durable: sets the new locations of chunks and groups, frees the places that only the old
+    /// table used, and removes unchanged chunks from memory.
     fn conclude(&self, captured: &[Captured], written: &Written, (before, high_water): (&Directory, u32)) {
         let mut free = self.set_homes(captured, written, high_water);
         free.push(before.extent());
@@ -235,8 +235,8 @@ impl TableStore {
         }
     }
 
-    /// Sets the new homes of chunks and groups, and removes unchanged chunks from memory. Returns the places that only
-    /// the old table used.
+    /// Sets the new locations of chunks and groups, and removes unchanged chunks from memory. Returns the places that
+    /// only the old table used.
     fn set_homes(&self, captured: &[Captured], written: &Written, high_water: u32) -> Vec<Extent> {
         let mut guard = self.state.lock();
         let state = &mut *guard;

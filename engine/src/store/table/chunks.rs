@@ -1,4 +1,4 @@
-//! Reads chunks of the page table when they are needed. What the chunks say must not be decided here.
+//! Reads chunks of the page table when they are needed. This file must not know the encoding of a chunk.
 //!
 //! The lock of the page table is not held while the device works. So an operation that needs a chunk that is not in
 //! memory starts again after the chunk has been read.
@@ -25,7 +25,7 @@ fn of_page(id: PageId, error: Error) -> Error {
 }
 
 impl TableStore {
-    /// Calls `look` under the lock of the page table. Where it misses a chunk, it must not have changed anything: the
+    /// Calls `look` under the lock of the page table. If `look` misses a chunk, it must not have changed anything: the
     /// chunk is read, and `look` is called again.
     pub(super) fn with_chunks<R>(&self, mut look: impl FnMut(&mut State) -> Result<R, Missing>) -> Result<R> {
         loop {
@@ -42,7 +42,7 @@ impl TableStore {
         self.with_chunks(|state| state.table.get(id)).map_err(|error| of_page(id, error))
     }
 
-    /// Where a page's image is; `None` without one.
+    /// The location of a page's image; `None` without one.
     pub(crate) fn location(&self, id: PageId) -> Result<Option<Location>> {
         Ok(self.entry(id)?.map(|entry| entry.location))
     }

@@ -6,10 +6,10 @@ use crate::base::bytes::{get_u32, get_u64};
 use crate::base::{Error, Result};
 use crate::store::compress::{DICTIONARY_BYTES, MOST_DICTIONARIES, POLICY_BYTES};
 
-/// Bytes of it in a superblock: without dictionaries, with them, and with a free map.
+/// Bytes of a [`Directory`] in a superblock: without dictionaries, with them, and with a free map.
 const BYTES: [usize; 3] = [24, 28, 48];
 
-/// Where the directory is; all zeros while there is none.
+/// The place of the directory; all zeros while there is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Directory {
     /// Its first grain.
@@ -26,7 +26,7 @@ pub(crate) struct Directory {
     pub(crate) map: Option<MapPlace>,
 }
 
-/// Where the free map is.
+/// The place of the free map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct MapPlace {
     /// Its first grain.

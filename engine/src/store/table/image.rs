@@ -113,7 +113,7 @@ pub(crate) fn sound_image(bytes: &[u8], page_size: usize) -> Option<(PageId, u32
 #[derive(Debug)]
 struct Entry {
     page: PageId,
-    /// Where it begins in the buffer.
+    /// The start of the image in the buffer.
     start: usize,
     /// Bytes of its content.
     len: usize,

@@ -36,7 +36,7 @@ pub(super) fn describe_damage(chunks: &Range<usize>) -> String {
     }
 }
 
-/// What holds for each entry of the page table.
+/// The limits that each entry of the page table must keep.
 #[derive(Clone, Copy)]
 pub(super) struct EntryLimits {
     /// No page has this id or a greater one.
@@ -124,7 +124,7 @@ impl Run {
     }
 }
 
-/// What was read beside the page table.
+/// The other results of loading a page table.
 #[derive(Default)]
 pub(super) struct Loaded {
     /// The chunks that are damaged, or whose group is.
@@ -133,7 +133,7 @@ pub(super) struct Loaded {
     pub(super) dictionaries: Vec<DictionaryPlace>,
 }
 
-/// What a page table is loaded from.
+/// The source that a page table is loaded from.
 pub(super) struct Source<'a> {
     pub(super) disk: &'a dyn Disk,
     pub(super) page_size: usize,
@@ -198,10 +198,10 @@ pub(super) fn load_table(source: &Source<'_>, parts: &mut TableParts, reading: R
     Ok(loaded)
 }
 
-/// What loading groups and chunks needs.
+/// The state of loading groups and chunks.
 struct Loader<'a> {
     disk: &'a dyn Disk,
-    /// Of the file, in grains.
+    /// The end of the file, in grains.
     end: u64,
     limits: EntryLimits,
     reading: Reading,

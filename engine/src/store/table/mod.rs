@@ -73,7 +73,7 @@ enum Purpose {
     Unlogged,
 }
 
-/// What the lock of the page table guards.
+/// The state that the lock of the page table guards.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) table: PageTable,

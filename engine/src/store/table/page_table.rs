@@ -53,11 +53,11 @@ struct Chunk {
     /// The version of the content: each change of an entry gives a new one. Two different contents never have the same
     /// version, even if the chunk left the memory and was read again between them.
     version: u64,
-    /// Where it was written, as it is now, ahead of the next checkpoint.
+    /// The location at which its current content was written ahead of the next checkpoint.
     ahead: Option<Location>,
 }
 
-/// What is known of a chunk.
+/// A chunk in the file and in memory.
 #[derive(Default)]
 struct Slot {
     /// Its location in the last durable checkpoint.
@@ -100,7 +100,7 @@ impl WithImage {
 /// The page table in memory.
 pub(crate) struct PageTable {
     chunks: Vec<Slot>,
-    /// Where groups of chunks are in the last durable checkpoint.
+    /// The locations of groups of chunks in the last durable checkpoint.
     groups: Vec<Option<Location>>,
     /// The chunks that have changed since the last capture.
     changed: Vec<usize>,
@@ -171,7 +171,7 @@ impl PageTable {
         }
     }
 
-    /// What is known of the chunk at `index`.
+    /// The slot of the chunk at `index`.
     fn slot(&mut self, index: usize) -> Option<&mut Slot> {
         if self.chunks.len() <= index {
             self.chunks.resize_with(index + 1, Slot::default);
@@ -279,12 +279,12 @@ impl PageTable {
         }
     }
 
-    /// Where a chunk of this version was written ahead of the next checkpoint. The chunk forgets it.
+    /// Takes the location at which a chunk of this version was written ahead of the next checkpoint.
     pub(crate) fn take_ahead(&mut self, index: usize, version: u64) -> Option<Location> {
         self.in_memory(index).filter(|chunk| chunk.version == version)?.ahead.take()
     }
 
-    /// Where a chunk was written ahead of the next checkpoint.
+    /// The location at which a chunk was written ahead of the next checkpoint.
     #[cfg(test)]
     pub(crate) fn ahead(&self, index: usize) -> Option<Location> {
         self.chunks.get(index)?.chunk.as_deref()?.ahead

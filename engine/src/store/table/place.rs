@@ -1,4 +1,4 @@
-//! Places: where in the file an image is, counted in grains. Which place an image gets must not be decided here.
+//! Places: where in the file an image is, counted in grains. This file must not decide which place an image gets.
 
 use crate::base::bytes::{get_u32, get_u64};
 

@@ -1,4 +1,4 @@
-//! Reads a page from its image. Which image counts must not be decided here: the page table says it.
+//! Reads a page from its image. This file must not decide which image is the newest one: the page table names it.
 //!
 //! An image that fits into the memory of its page is read into that memory and unpacked there, without a buffer. If it
 //! is compressed, it is decompressed from there into a buffer, and unpacked from the buffer into the page.
@@ -13,7 +13,7 @@ use crate::store::compress::{Coders, DictionaryId, dictionary_of};
 use crate::store::name;
 use std::time::Instant;
 
-/// What reading a page needs, if its image is compressed or does not fit into the page.
+/// The buffers and coders for reading a page whose image is compressed or does not fit into the page.
 #[derive(Debug, Default)]
 pub(super) struct ReadBuffer {
     pub(super) image: Vec<u8>,

@@ -48,7 +48,7 @@ impl TableStore {
         Ok(moved)
     }
 
-    /// Moves the images of up to `most` of these pages. Those that have moved, or need not move any more, are removed.
+    /// Moves the images of up to `most` of these pages. Removes from `tail` those that have moved or need not move.
     fn move_first(&self, tail: &mut Vec<PageId>, most: usize) -> Result<usize> {
         let dense = self.space.lock().allocator.used();
         let mut buffer = ReadBuffer::default();

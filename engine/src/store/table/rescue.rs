@@ -1,8 +1,8 @@
 //! Opens a file whose superblocks or page table are damaged. Each image contains its page id, so a search through the
 //! whole file finds the pages that the page table does not name. The meaning of a page must not be in this file.
 //!
-//! Of the images of one page the one with the greatest LSN is taken. If the newest image is damaged, that is an older
-//! one. So the sound parts of a page table are always used, and images are searched for the other pages only.
+//! If a page has several images, the one with the greatest LSN is taken. That is an older one if the newest image is
+//! damaged. So the sound parts of a page table are always used, and images are searched for the other pages only.
 
 use super::encoding::CHUNK_PAGES;
 use super::image::{IMAGE_HEADER, sound_image};

@@ -1,5 +1,5 @@
-//! The space of the file: the free map, and the places that are free after a checkpoint. Which page has which place
-//! must not be known here.
+//! The space of the file: the free map, and the places that are free after a checkpoint. This file must not know which
+//! page has which place.
 
 use super::allocator::PlaceAllocator;
 use super::image::IMAGE_HEADER;
@@ -7,8 +7,8 @@ use super::page_table::Entry;
 use super::place::{Extent, Location, grains_of};
 use std::collections::BTreeMap;
 
-/// What the lock of the space guards. A thread that takes this lock and the lock of the page table takes the latter
-/// first.
+/// The state that the lock of the space guards. A thread that takes this lock and the lock of the page table takes the
+/// latter first.
 pub(super) struct Space {
     pub(super) allocator: PlaceAllocator,
     /// Superseded since the last freeze.
@@ -21,13 +21,13 @@ pub(super) struct Space {
     pub(super) reserved: BTreeMap<u64, Extent>,
 }
 
-/// What a new entry of the page table has replaced.
+/// The change of an entry of the page table.
 pub(super) struct Replaced {
     /// The entry before it.
     pub(super) old: Option<Entry>,
     /// The new entry.
     pub(super) new: Option<Entry>,
-    /// Where the chunk of the entry was written ahead of the next checkpoint.
+    /// The location at which the chunk of the entry was written ahead of the next checkpoint.
     pub(super) ahead: Option<Location>,
 }
 

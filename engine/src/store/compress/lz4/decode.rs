@@ -7,8 +7,8 @@ const WIDE: usize = 32;
 /// Bytes that are copied for a short match. The longest one has 18.
 const SHORT: usize = 18;
 
-/// Decompresses `block` into the front of `out`, and returns how many bytes there are. What follows them in `out` is
-/// overwritten with any bytes. `None` if the block is damaged, or if its bytes have no room.
+/// Decompresses `block` into the front of `out`, and returns how many bytes there are. The bytes after them in `out`
+/// may be overwritten. `None` if the block is damaged, or if its bytes have no room.
 pub(in crate::store::compress) fn decompress(block: &[u8], out: &mut [u8]) -> Option<usize> {
     let (mut at, mut pos) = (0, 0);
     loop {
@@ -106,7 +106,7 @@ fn repeat(out: &mut [u8], pos: usize, offset: usize, len: usize) -> Option<()> {
     let (whole, left) = (len / WIDE, len % WIDE);
     wides.iter_mut().take(whole).for_each(|part| *part = wide);
     match wides.get_mut(whole) {
-        // What follows the match is overwritten.
+        // The bytes after the match are overwritten.
         Some(part) if left > 0 => *part = wide,
         Some(_) => {}
         None => rest.get_mut(..left)?.copy_from_slice(wide.get(..left)?),

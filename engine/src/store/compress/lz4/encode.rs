@@ -31,8 +31,8 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// Compresses `bytes` into the front of `out`, and returns the length of the block. What follows it in `out` is
-    /// overwritten with any bytes. `None` if the block has no room. The same bytes always give the same block.
+    /// Compresses `bytes` into the front of `out`, and returns the length of the block. The bytes after it in `out` may
+    /// be overwritten. `None` if the block has no room. The same bytes always give the same block.
     pub(in crate::store::compress) fn compress(&mut self, bytes: &[u8], out: &mut [u8]) -> Option<usize> {
         self.seen.fill(0);
         let (mut at, mut pos, mut begin, mut misses) = (1, 0, 0, 0);

@@ -38,7 +38,7 @@ fn copied<const N: usize>(from: &[u8], at: usize, to: &mut [u8], pos: usize) -> 
     }
 }
 
-/// Copies `len` literals. What follows them in `to` may be overwritten.
+/// Copies `len` literals. The bytes after them in `to` may be overwritten.
 #[inline(always)]
 fn copy_literals(from: &[u8], at: usize, to: &mut [u8], pos: usize, len: usize) -> Option<()> {
     // A copy whose length is a constant takes less time than one of exactly `len` bytes.
