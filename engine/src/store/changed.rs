@@ -1,4 +1,4 @@
-//! Which parts of a page have changed since the image that its store names as the base.
+//! [`ChangedParts`]: the parts of a page that have changed since the image that its store names as the base.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ impl ChangedParts {
         page_size.div_ceil(ChangedParts::SEGMENTS).next_power_of_two()
     }
 
-    /// Where two states of a page differ.
+    /// The parts in which two states of a page differ.
     pub fn between(before: &[u8], after: &[u8]) -> ChangedParts {
         let mut changed = ChangedParts::NONE;
         for range in ChangedParts::ALL.ranges(after.len()) {

@@ -26,7 +26,7 @@ pub struct DatabaseFile {
     raised: AtomicU32,
     syncs: Syncs,
     counters: Counters,
-    /// What was written before it was opened.
+    /// The totals of the writes before the file was opened.
     earlier: WriteTotals,
 }
 
@@ -79,7 +79,7 @@ impl DatabaseFile {
         }
     }
 
-    /// Which store the pages are in.
+    /// The page store that keeps the pages.
     pub fn kind(&self) -> StoreKind {
         self.kind
     }
@@ -114,17 +114,17 @@ impl DatabaseFile {
         self.disk.allocated().or_else(|_| self.disk.size()).unwrap_or(0)
     }
 
-    /// Where it is, for messages.
+    /// The path of the file, for messages.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What was written to the database since this was opened.
+    /// The totals of the writes since the file was opened.
     pub fn written(&self) -> WriteTotals {
         self.counters.totals()
     }
 
-    /// What was written since the database was created, as far as superblocks have it.
+    /// The totals of the writes since the database was created, as far as superblocks have them.
     pub fn written_in_life(&self) -> WriteTotals {
         self.earlier.plus(&self.written())
     }

@@ -1,9 +1,9 @@
 //! The buffer pool, the page stores below it, and the trait between them.
 //!
-//! This layer knows the id and the LSN of a page, and whether its bytes are sound. It asks `page` two more things: the
-//! pool, which keeps inner pages longer, whether a page is an inner one; the rescue, if there is no superblock, the
-//! page size that an allocation map names. Keys, trees, transactions and the records of the log must not be in this
-//! layer.
+//! This layer knows the id and the LSN of a page, and whether its bytes are sound. It asks `page` two more questions.
+//! The pool asks whether a page is an inner page, because it keeps inner pages longer. If there is no superblock, the
+//! rescue asks which page size an allocation map names. Keys, trees, transactions and the records of the log must not
+//! be in this layer.
 //!
 //! * `pool`: [`Pool`] keeps pages in memory.
 //! * `seam`: [`PageStore`], the trait of all page stores. `kinds`: the table of all page stores, [`StoreKind`].
@@ -12,7 +12,7 @@
 //! * `shadow`: the store that has two slots for each page, writes them in turn, and writes small changes to delta
 //!   blocks. It has no page table.
 //! * `compress`: compression of pages on their way to the file.
-//! * `options`: what is chosen of a store when a database is created.
+//! * `options`: the options of a store, which are set when a database is created.
 //! * `file`, `superblock`, `syncs`, `totals`: the file of a database, with its superblocks, its syncs and the counts of
 //!   its writes, whatever store is in it.
 
@@ -52,7 +52,7 @@ pub use seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, Stor
 pub use superblock::{ID_SLACK, Meta};
 pub use totals::WriteTotals;
 
-/// What the fuzz targets call. Nothing else may use it.
+/// The functions that the fuzz targets call. Nothing else may use them.
 pub mod fuzzing {
     pub use super::compress::fuzzing::{activate, add_dictionary, frame, open_frame, sealed, trained};
     pub use super::shadow::fuzzing::reseal;

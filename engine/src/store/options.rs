@@ -91,7 +91,7 @@ fn wrong(value: &str) -> Error {
     }
 }
 
-/// What is chosen of the page store of a new database.
+/// The page store of a new database, and its options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StoreOptions {
     /// The page store.

@@ -15,7 +15,7 @@ pub struct RescuedStore {
     pub store: Arc<dyn PageStore>,
     /// The superblock's values; without a superblock, values for a database that was closed in order.
     pub meta: Meta,
-    /// Which superblock has these values.
+    /// The superblock that has these values.
     pub superblock: Believed,
     /// Pages were found by their images alone. The newest image of a page may be lost, and an older one be found.
     pub guessed: bool,
@@ -27,7 +27,7 @@ pub struct RescuedStore {
     pub damage: Vec<Damage>,
 }
 
-/// Which superblock of a damaged file is believed.
+/// The superblock that is used if a file is damaged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Believed {
     /// The newer one of two.
@@ -42,7 +42,7 @@ pub enum Believed {
 pub(super) struct UnknownFile<'a> {
     /// The file.
     pub(super) disk: Arc<dyn Disk>,
-    /// Where it is, for messages.
+    /// The path of the file, for messages.
     pub(super) path: &'a Path,
     /// Bytes of a page, if the file does not tell.
     pub(super) page_size: usize,

@@ -156,8 +156,8 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// Gives the store memory beside the cache, in bytes, for what it would otherwise read again to find pages.
     fn give_memory(&self, _bytes: usize) {}
 
-    /// The database was closed, and nothing was written since: what the store wrote when it was closed is valid. Call
-    /// it before anything is written.
+    /// Uses the state that the store wrote when the database was closed. Call it only if nothing was written since, and
+    /// before anything is written.
     fn use_closed_state(&self) {}
 
     /// Marks the file as closed: both superblocks get `meta`. Call it after a checkpoint. Nothing may be written after
@@ -207,12 +207,12 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         true
     }
 
-    /// Redo has come to a change of a page: the last writing of its image may have been cut off.
+    /// Notes that redo has read a change of a page: a power cut may have torn the last write of its image.
     fn note_in_log(&self, id: PageId) {
         let _ = id;
     }
 
-    /// Redo will end there: no page that the database has was changed later.
+    /// Notes the end of redo: no page of the database has a later change.
     ///
     /// # Errors
     /// Errors of writing, if the store has to keep it.
@@ -221,13 +221,13 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
-    /// Forgets a page that has been freed: it has no image any more.
+    /// Drops a page that has been freed: it then has no image.
     ///
     /// # Errors
     /// Errors of reading, if the store has to find its place first. The page keeps its image then.
     fn drop_page(&self, id: PageId) -> Result<()>;
 
-    /// Nothing of a dropped page is needed any more, not even by a recovery. Only stores that do not reuse ids at once
+    /// Discards a dropped page, which nothing needs, not even a recovery. Only stores that do not reuse ids at once
     /// need this call.
     fn discard_page(&self, id: PageId) {
         let _ = id;
@@ -325,8 +325,7 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
-    /// True if it was opened with [`super::open_damaged`]: damaged parts are left out, and every image found is
-    /// believed.
+    /// True if it was opened with [`super::open_damaged`]: damaged parts are left out, and every sound image is used.
     fn is_rescued(&self) -> bool {
         false
     }

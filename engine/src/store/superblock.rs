@@ -71,7 +71,8 @@ pub struct Meta {
     pub last: Lsn,
     /// Every page id that the store has is smaller.
     pub high_water: u32,
-    /// What was written since the database was created, this superblock included. [`super::DatabaseFile`] fills it in.
+    /// The totals of the writes since the database was created, this superblock included. [`super::DatabaseFile`] fills
+    /// it in.
     pub life: WriteTotals,
 }
 
@@ -82,7 +83,7 @@ pub struct Superblock {
     pub meta: Meta,
     /// The page store.
     pub kind: StoreKind,
-    /// One more at each write. Of two sound superblocks the one with the greater number is valid.
+    /// One more at each write. If both superblocks are sound, the one with the greater number is valid.
     pub sequence: u64,
     /// The store's own bytes, at most [`MAX_OWN`].
     pub own: Vec<u8>,
@@ -146,7 +147,7 @@ impl Superblock {
     }
 }
 
-/// What one of the two slots contains.
+/// The content of one of the two places of a superblock.
 enum Slot {
     NoMagic,
     /// A superblock of another format version; `sound`: with the right checksum.

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The one way to sync a file.
 ///
-/// The system reports a lost write to only one sync, and takes it for written afterwards. Of two syncs at the same
-/// time, or one after the other, the second may therefore succeed without the bytes that the first has lost.
+/// The system reports a lost write to only one sync, and takes it for written afterwards. Therefore the second of two
+/// syncs, at the same time or one after the other, may succeed without the bytes that the first one has lost.
 #[derive(Debug, Default)]
 pub(super) struct Syncs {
     /// How many have begun; the number of each.

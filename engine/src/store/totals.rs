@@ -1,5 +1,5 @@
-//! [`WriteTotals`]: what was written to a database, as numbers that can be kept in a superblock, and [`Counters`],
-//! which counts them. Which writes there are must not be decided here.
+//! [`WriteTotals`]: how many bytes, write calls and syncs a database has had, in a form that fits in a superblock.
+//! [`Counters`] counts them. `io` defines the kinds of writes.
 
 use crate::base::bytes::{get_u64, put_u64};
 use crate::io::{WriteCounts, WriteKind, Written};
@@ -11,7 +11,7 @@ const KINDS: usize = WriteKind::ALL.len();
 /// Bytes of the totals in a superblock.
 pub(super) const TOTALS: usize = 8 * (4 + 2 * KINDS);
 
-/// What was written to the files of a database in some time.
+/// The writes to the files of a database in a period.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -46,7 +46,7 @@ pub struct WriteTotals {
 }
 
 impl WriteTotals {
-    /// What was written of a kind.
+    /// The writes of one kind.
     ///
     /// ```
     /// use duramen::{Database, io::WriteKind};
@@ -59,7 +59,7 @@ impl WriteTotals {
         self.written.get(kind as usize).copied().unwrap_or_default()
     }
 
-    /// What was written, of all kinds.
+    /// The writes of all kinds.
     ///
     /// ```
     /// # let volume = std::sync::Arc::new(duramen::io::MemoryVolume::new());
@@ -157,7 +157,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// What was counted so far.
+    /// The totals so far.
     pub(super) fn totals(&self) -> WriteTotals {
         WriteTotals {
             user_bytes: self.user_bytes.load(Ordering::Relaxed),

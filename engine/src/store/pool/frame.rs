@@ -1,5 +1,5 @@
 //! A frame: memory for one page, with its latch and the fields for eviction and flushing; and the guards through which
-//! a page is read and changed. Which page is in which frame must not be decided here.
+//! a page is read and changed. This file must not decide which page is in which frame.
 
 use crate::base::{Lsn, PageId};
 use crate::store::ChangedParts;
@@ -29,8 +29,8 @@ pub(super) struct Frame<W: ?Sized = [u64]> {
     /// LSN of the first change that the store does not have (the rec LSN), or [`CLEAN`]. A change lowers it under the
     /// exclusive latch; writing the page sets it to [`CLEAN`] under a latch.
     pub(super) rec: AtomicU64,
-    /// Where the page differs from its base, if its store needs to know. A change sets it under the exclusive latch,
-    /// writing the page under a latch.
+    /// The parts in which the page differs from its base, if its store needs to know. A change sets it under the
+    /// exclusive latch; writing the page sets it under a latch.
     changed: [AtomicU64; ChangedParts::WORDS],
     /// The page was used since the clock hand last passed.
     pub(super) referenced: AtomicBool,

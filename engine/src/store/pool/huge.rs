@@ -1,10 +1,10 @@
-//! A fixed number of values in memory that is aligned for huge pages, and for which the system is asked for huge pages.
-//! The meaning of the values must not be in this file.
+//! A fixed number of values in memory that is aligned for huge pages. The system is asked to use huge pages for it. The
+//! meaning of the values must not be in this file.
 //!
-//! Why it is worth the `unsafe`: the processor's cache of addresses is too small for so many pages of 4 KiB. Of a
-//! million keys in pages of 512 bytes (57 MB), with all of the program's memory in huge pages, point searches took 1.8
-//! us instead of 2.2 to 2.7, scans of 100 entries 20 us instead of 27. No safe code can ask for memory that is aligned
-//! to more than its type.
+//! Why it is worth the `unsafe`: the processor's cache of addresses is too small for so many pages of 4 KiB. With a
+//! million keys in pages of 512 bytes (57 MB), and all of the program's memory in huge pages, a point search took 1.8
+//! us instead of 2.2 to 2.7, and a scan of 100 entries 20 us instead of 27. No safe code can ask for memory that is
+//! aligned to more than its type.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
@@ -21,8 +21,8 @@ pub(super) struct HugeSlice<T> {
     owns: PhantomData<T>,
 }
 
-/// Where `len` values go; from the size of a huge page on they begin where one may begin. `None`: they take no memory,
-/// or more than there can be.
+/// The layout of the memory for `len` values. If they take at least a huge page, they are aligned to one. `None`: they
+/// take no memory, or more than there can be.
 fn layout_of<T>(len: usize) -> Option<Layout> {
     let layout = Layout::array::<T>(len).ok().filter(|layout| layout.size() > 0)?;
     if layout.size() < HUGE { Some(layout) } else { layout.align_to(HUGE).ok() }

@@ -39,7 +39,7 @@ const PREFETCHED: usize = 768;
 
 /// The store that the pool reads and writes pages in, and the log that must be durable before a page is written.
 pub struct Backing {
-    /// Where pages are read from and written to.
+    /// The store that pages are read from and written to.
     pub store: Arc<dyn PageStore>,
     /// How much of the log is appended and durable.
     pub watermark: Arc<dyn Watermark>,
@@ -505,7 +505,7 @@ impl Pool {
     }
 }
 
-/// Which content a page that is not in memory is to have.
+/// The content that a page gets if it is not in memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     /// That of the image in the store.

@@ -1,6 +1,6 @@
 //! The stock of frames that can be reused at once, and the steps of the background writers that fill it. A thread that
-//! misses a page takes a frame from the stock, and so it does not wait for a write. When a thread sleeps and when it
-//! ends must not be decided here.
+//! misses a page takes a frame from the stock, and so it does not wait for a write. The caller decides when a thread
+//! sleeps and when it ends.
 //!
 //! A frame in the stock has no page, or its page is not dirty and was not used lately. Such a page can still be used
 //! and changed. So a frame is looked at again when it is taken, and is passed over if its page is in use again.
@@ -98,7 +98,7 @@ pub(super) enum Taken<'p> {
     Evicted(u32, Latched<'p>),
 }
 
-/// What a sweep of the hand has found.
+/// The frames that a sweep of the clock hand has found.
 #[derive(Default)]
 struct Swept {
     clean: Vec<u32>,
