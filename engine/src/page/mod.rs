@@ -7,7 +7,7 @@
 //! Bytes from a device or from the log are untrusted. [`Page::check`] runs when an image is read that this process has
 //! neither written nor checked before (the `table` store knows that; the others check at each read), and when recovery
 //! formats a page. After that a wrong field gives a wrong value, never a panic. An operation that would write outside
-//! of its page is an error before the page changes. Where only the engine's own code can be wrong, such a write panics.
+//! of its page is an error before the page changes. If only a bug in the engine can cause such a write, it panics.
 //! Builds with debug assertions check a page after every operation of a commit or of redo.
 //!
 //! A page holds two lists, one of keys and one of records. Every key list works with every record list, and one tree

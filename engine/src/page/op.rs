@@ -14,7 +14,7 @@ use std::borrow::Cow;
 /// An entry of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NewEntry<'a> {
-    /// Where the entry goes, as a slot of the page before the run: not below the slot of the entry before it.
+    /// The position of the entry, as a slot of the page before the run: not below the slot of the entry before it.
     pub slot: u16,
     /// The key image.
     pub key: &'a [u8],
@@ -96,7 +96,7 @@ pub enum PageOp<'a> {
         slot: u16,
         /// The byte offset of the number in the record.
         offset: u16,
-        /// What is added.
+        /// The number that is added.
         delta: i64,
     },
 }

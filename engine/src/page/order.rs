@@ -1,5 +1,5 @@
-//! How key images compare, and how long a page prefix may be. Without long keys both are a matter of bytes alone. Whole
-//! long keys never come to this file.
+//! How key images compare, and how long a page prefix may be. Without long keys, both depend only on the bytes of the
+//! keys. This file works with images only, never with whole long keys.
 
 use crate::base::{bytes, limits};
 use std::cmp::Ordering;

@@ -30,7 +30,7 @@ impl SeparatorRule {
     pub const WIDEST: u16 = 500;
 }
 
-/// Where a page is cut.
+/// The cut of a page, and the separator between its halves.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Split {
     /// The page's entries `[0, left_count)` stay left, the others go right. The pending entry does not count.

@@ -232,7 +232,7 @@ impl Scan<'_> {
     }
 
     fn row(&mut self, key: &[u8], record: Record<'_>) -> Result<()> {
-        // Of a large value the page has a pointer only; it is never a number.
+        // The page has only a pointer to a large value, and a large value is never a number.
         let value = if record.large && self.filter.is_some_and(|filter| filter.reads_values) {
             Cow::Owned(large::read(self.engine, record.bytes)?)
         } else {
@@ -289,8 +289,8 @@ impl Scan<'_> {
 
     fn sum_keys(&mut self, page: Page<'_>, slots: Range<usize>, of: NumberType) -> Result<()> {
         let tally = &mut self.found.tallies[0];
-        // What is read of this leaf is asked for in the next one, whose blocks most likely lie alike: the processor by
-        // itself looks ahead within 4 KiB only.
+        // The bytes that are read in this leaf are prefetched in the next one, whose blocks most likely have the same
+        // positions. The processor itself prefetches within 4 KiB only.
         let ahead = || {
             let ahead = self.engine.read_ahead(page)?;
             Some(move |bytes: &[u8]| ahead.like(bytes))

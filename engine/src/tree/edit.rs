@@ -1,5 +1,5 @@
-//! Small functions that several changes of the tree use: page specifications, formatting. The decision what to change
-//! must not be in this file.
+//! Small functions that several changes of the tree use: page specifications, formatting. This file must not decide
+//! what to change.
 
 use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result};

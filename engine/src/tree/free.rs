@@ -1,5 +1,4 @@
-//! Frees subtrees that are not reachable any more: those that a range delete detached, and those of a
-//! dropped table.
+//! Frees unreachable subtrees: those that a range delete has detached, and those of a dropped table.
 
 use super::edit::slot_u16;
 use super::key_heap::Owned;
@@ -35,7 +34,7 @@ impl Tree {
     /// Frees pages of the subtree at `root`, from its end, until `enough` returns true for the number of freed pages,
     /// or until the whole subtree is free. Between two calls it is a valid subtree, so the calls may be in different
     /// batches. `enough` is called after each leaf and its runs. A call also ends after a leaf that keeps its keys out
-    /// of line, without asking `enough`. No reader may use the subtree any more.
+    /// of line, without asking `enough`. No reader may still use the subtree.
     ///
     /// `large` is called with the large records of each leaf. It frees the runs of some of them, from the first on and
     /// at least one, and returns their number. The others are left for the next call.

@@ -214,8 +214,8 @@ impl Tree {
         Ok(store.apply(&mut latched, &op)?.then_some(KeyPlace { page: id, number }))
     }
 
-    /// What the entry of `slot` owns outside its page. The caller holds the latch of the page. All pages that may be
-    /// damaged are read here.
+    /// Returns the pages and keys outside its page that the entry of `slot` owns. The caller holds the latch of the
+    /// page. All pages that may be damaged are read here.
     pub(super) fn owned_by<S: PageRead>(&self, store: &S, page: Page<'_>, slot: usize) -> Result<Owned> {
         let mut image = Vec::new();
         self.image_into(store, page, slot, &mut image)?;

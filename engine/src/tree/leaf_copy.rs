@@ -86,7 +86,7 @@ impl LeafCopy {
     pub fn load_right<S: PageRead>(&mut self, tree: &Tree, store: &S) -> Result<bool> {
         let (right, page_size) = (self.page().right(), store.page_size());
         let Some(upper) = self.range.upper.as_deref().filter(|_| !right.is_none()) else { return Ok(false) };
-        // A page that does not exist any more is not an error, because the right link may be out of date.
+        // A missing page is not an error, because the right link may be out of date.
         let Ok(leaf) = store.read(right) else { return Ok(false) };
         let page = Page::new(&leaf);
         store.prefetch_place_of(page.right());

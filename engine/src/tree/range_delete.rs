@@ -18,8 +18,8 @@ use std::collections::VecDeque;
 /// key heap.
 const ENTRIES_PER_STEP: usize = 12;
 
-/// A subtree that the tree does not refer to any more. It stays readable, as a tree with this root, for keys within its
-/// bounds.
+/// A subtree that was detached: the tree does not refer to it. It stays readable, as a tree with this root, for keys
+/// within its bounds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DetachedSubtree {
     /// The root of the subtree.

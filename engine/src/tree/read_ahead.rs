@@ -26,7 +26,7 @@ pub struct ReadAhead {
     hinted: usize,
     /// How many leaves ahead hints reach. Less than [`FIRST`] before the first hint.
     reach: usize,
-    /// The hints have come to the last leaf.
+    /// The hints have reached the last leaf.
     ended: bool,
 }
 

@@ -76,6 +76,6 @@ pub trait PageWrite: PageRead {
     /// Returns their number.
     fn insert_run(&self, page: &mut Self::Mut<'_>, entries: &[NewEntry<'_>]) -> Result<usize>;
 
-    /// Frees a page. No page refers to it any more, and the caller holds no latch on it.
+    /// Frees a page. No page may refer to it, and the caller must hold no latch on it.
     fn free(&self, id: PageId) -> Result<()>;
 }

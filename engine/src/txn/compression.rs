@@ -53,7 +53,7 @@ impl Engine {
         }
     }
 
-    /// What the page store knows of compression, if it compresses pages.
+    /// The page store's part for compression; `None` if the store does not compress pages.
     pub(crate) fn compression(&self) -> Option<&PageCompression> {
         self.store.as_ref()?.compression()
     }

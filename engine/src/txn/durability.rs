@@ -5,7 +5,7 @@ use crate::base::watermark::Watermark;
 use crate::base::{Lsn, Result};
 use std::sync::atomic::Ordering;
 
-/// What must be on the device before a commit returns.
+/// Decides what must be on the device before a commit returns.
 ///
 /// ```
 /// use duramen::{Database, Durability, TableDef};

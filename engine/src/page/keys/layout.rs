@@ -1,8 +1,9 @@
 //! The names of key lists in options, help, errors and statistics, and the [kind](KeyListKind) of list that a table
 //! gets for its types. Each name has one line here; the compiler reports each place that must handle a new name.
 //!
-//! `table` has the kinds, with what stands in a page. Neither table follows from the other: which kind a name means
-//! depends on the type of the keys, on the codec, and on whether the database is in memory ([`KeyLayout::kind`]).
+//! `table` has the kinds, with their bytes in a page. Neither table can be derived from the other, because the kind
+//! that a name means depends on the type of the keys, on the codec, and on whether the database is in memory
+//! ([`KeyLayout::kind`]).
 
 use super::{BlockRule, Instantiation, KeyListKind};
 use crate::base::{Error, Result};

@@ -224,9 +224,9 @@ pub(super) fn remove(list: &mut [u8], state: RecordState, from: usize, to: usize
     }
 }
 
-/// Checks that `slots` and the entries of a heap are one to one and that the entries tile the heap. `size` returns the
-/// length of the entry at the front of its argument, `None` if the entry is malformed. Slots are offsets from the
-/// heap's front.
+/// Checks that each slot has its own entry of the heap, and that the entries cover the heap without gaps. `size`
+/// returns the length of the entry at the front of its argument, `None` if the entry is malformed. Slots are offsets
+/// from the heap's front.
 pub(super) fn check_tiling(
     heap: &[u8],
     slots: impl Iterator<Item = usize>,

@@ -4,9 +4,9 @@
 //! All that can fail without harm is done first: reading and pinning pages, and reserving space in the log and the
 //! file. A failure after the first change stops all writing.
 //!
-//! One descent a key finds its leaf and its slot, and counts the entries that are added and removed. If only the number
-//! of entries of a table has changed, an operation adds the difference to the number in its catalog record. Otherwise
-//! the whole catalog record is written, if it has changed.
+//! One descent for each key finds its leaf and its slot, and counts the entries that are added and removed. If only the
+//! number of entries of a table has changed, an operation adds the difference to the number in its catalog record.
+//! Otherwise the whole catalog record is written, if it has changed.
 
 pub(super) mod applier;
 pub(super) mod count;

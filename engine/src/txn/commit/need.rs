@@ -1,5 +1,6 @@
-//! What a commit needs before it may change anything: its pages, which are read and kept in memory, and space in the
-//! log and in the file. All numbers are upper bounds. If a resource is missing later, all writing stops.
+//! Prepares everything that a commit needs before it may change anything: its pages, which are read and kept in memory,
+//! and space in the log and in the file. All numbers are upper bounds. If a resource is missing later, all writing
+//! stops.
 
 use super::detached_key;
 use super::steps::Step;
@@ -31,7 +32,7 @@ const MAP_LOG: usize = 64;
 pub(super) struct Need {
     /// The number of pages that it may change, as one batch.
     pub(in crate::txn) pages: usize,
-    /// The number of dirty pages that it may leave. Of pages that are merged, only one counts.
+    /// The number of dirty pages that it may leave. If pages are merged, only one of them counts.
     pub(super) images: usize,
     /// Bytes of its operations in the log.
     pub(in crate::txn) log: usize,

@@ -17,7 +17,7 @@ use crate::txn::engine::Engine;
 use crate::txn::versions::range_pieces::At;
 use std::ops::Bound;
 
-/// Which state of a table a cursor reads.
+/// The state of a table that a cursor reads.
 #[derive(Clone, Copy)]
 pub(crate) enum View<'a> {
     /// The state at a snapshot.

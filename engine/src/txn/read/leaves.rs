@@ -18,7 +18,7 @@ pub(crate) enum Part<'p> {
     Entry(&'p [u8], Record<'p>),
 }
 
-/// Whether leaves are passed under their latches or as copies.
+/// How leaves are passed to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Latched {
     /// The page itself, under its latch. The visitor must be short and must not use the database.

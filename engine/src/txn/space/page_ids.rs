@@ -1,6 +1,6 @@
 //! The free page ids, in memory: extents of ids below the high-water mark. The lowest id is taken first, so that the
-//! page table can shrink. The durable truth is the allocation maps. Ids that are reserved for an unfinished
-//! transaction, or whose old content a snapshot still reads, are not in this set.
+//! page table can shrink. The allocation maps have the durable record of the ids in use. Ids that are reserved for an
+//! unfinished transaction, or whose old content a snapshot still reads, are not in this set.
 
 use crate::base::{Error, PageId, Result};
 use std::collections::BTreeMap;

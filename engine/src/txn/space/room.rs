@@ -1,4 +1,4 @@
-//! Room for the pages that a batch will write. What a batch may write must not be counted here.
+//! Room for the pages that a batch will write. This file must not count the pages that a batch may write.
 
 use crate::base::{Error, Result};
 use crate::txn::engine::Engine;

@@ -5,7 +5,7 @@
 //!
 //! The events of a batch are first in runs (`version_run`), which are cheap to fill and to drop, because usually no
 //! snapshot needs them. Pruning moves the events that a snapshot may still need to `kept_events`, key by key. It works
-//! in bounded pieces, so that nobody waits long for the lock.
+//! in bounded pieces, so that no thread waits long for the lock.
 
 pub(super) mod detached_ranges;
 pub(super) mod kept_events;

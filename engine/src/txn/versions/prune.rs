@@ -20,8 +20,8 @@ impl Engine {
         self.snapshots.open()
     }
 
-    /// Removes before-images that no snapshot can need, and the pages of large values among them. Of what was kept for
-    /// closed snapshots it removes a bounded part.
+    /// Removes before-images that no snapshot can need, and the pages of large values among them. It removes a bounded
+    /// part of the before-images that were kept for closed snapshots.
     pub(crate) fn prune(&self) {
         self.prune_pieces(COMMIT_PIECES);
     }

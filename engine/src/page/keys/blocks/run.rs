@@ -1,6 +1,6 @@
-//! Inserts many keys into one block: it is read, merged with them and written once as one block or several, where
-//! single inserts would do so for each key. The list and the values of the keys alone determine which keys are inserted
-//! together, so that redo repeats what commit did.
+//! Inserts many keys into one block. The block is read, merged with the keys and written once, as one block or several.
+//! Single inserts would do this once for each key. The list and the values of the keys alone determine which keys are
+//! inserted together, so that redo repeats what commit did.
 
 use super::codec::IntKey;
 use super::edit::{EditState, damaged, splice};

@@ -38,7 +38,7 @@ pub(crate) struct Db2Builder {
     origin: Option<Origin>,
 }
 
-/// Where the next entry goes.
+/// The group of the next entry.
 enum Way {
     /// The entry joins the last group.
     Join,

@@ -3,11 +3,10 @@
 //! holds the data for binary search in the run. It can be computed again from the list. The encoding of entries must
 //! not be in this file.
 //!
-//! The layout of the foot is
-//! `[key of the base] [offset u16 of each member] [bytes of that key u16] [slot of the base u16] [members u8]`, or
-//! `[0]` if there is no group or no room for one. The members are the entries behind the base. No member shares more
-//! than the member before it. The bytes that a member shares with the entry before it are therefore also shared with
-//! the base.
+//! These bytes are the *foot* of the list. Their layout is `[key of the base] [offset u16 of each member] [bytes of
+//! that key u16] [slot of the base u16] [members u8]`, or `[0]` if there is no group or no room for one. The members
+//! are the entries behind the base. No member shares more than the member before it. The bytes that a member shares
+//! with the entry before it are therefore also shared with the base.
 
 use super::{Delta, Entry, Span, bytes, edit};
 use crate::page::keys::scheme::{EditResult, List};
@@ -33,7 +32,7 @@ pub(super) struct Best<'a> {
     members: &'a [[u8; 2]],
 }
 
-/// Where a sought key is, as far as the group can tell.
+/// The position of a sought key, as far as the group determines it.
 pub(super) enum GroupPosition {
     /// The result of the search.
     Here(Result<usize, usize>),

@@ -2,10 +2,9 @@
 //! Code in this folder must not depend on whether the page has a prefix.
 //!
 //! The layout is `[head u32; cap] [slot u16; cap] [heap]`. A head is the first 4 bytes of the suffix as a big-endian
-//! number, padded with zeros. A slot is the heap offset of
-//! `varint(suffix length) | the suffix behind its first 4 bytes`. Suffixes compare as (head, rest, length): two
-//! suffixes with equal head and rest differ only in length, by zero bytes within the padding of the head. There is
-//! never garbage in the heap: its entries tile it.
+//! number, padded with zeros. A slot is the heap offset of `varint(suffix length) | the suffix behind its first 4
+//! bytes`. Suffixes compare as (head, rest, length): two suffixes with equal head and rest differ only in length, by
+//! zero bytes within the padding of the head. There is never garbage in the heap: its entries cover it without gaps.
 //!
 //! A suffix is *short* if it has at most 4 bytes and does not end in a zero. If all suffixes of a head list in an inner
 //! page are short, the heads determine them, and the list is *dense*: `[head u32; count]` and nothing else. No other
