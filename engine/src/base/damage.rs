@@ -41,7 +41,7 @@ pub enum Damage {
     },
     /// One of the two superblocks is damaged, and may have been the newer one. Losses by it are in other items.
     Superblock {
-        /// Which one, 0 or 1.
+        /// The number of the superblock, 0 or 1.
         slot: usize,
     },
     /// The page table cannot be read. The whole file was searched for pages.

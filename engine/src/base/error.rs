@@ -1,6 +1,7 @@
 //! [`enum@Error`], the only error type. Each variant says what went wrong, where, and what to do about it.
 //!
-//! A message names no option of a program and no program: it must fit every program that uses the engine.
+//! A message names neither a program nor an option of a program, because it must fit every program that uses the
+//! engine.
 
 use super::ids::{Lsn, PageId};
 use std::fmt;
@@ -161,7 +162,7 @@ pub enum Error {
     /// The log has a damaged batch before its end.
     #[error("the log is corrupt at LSN {lsn}: {what}{OPEN_DAMAGED}")]
     CorruptLog {
-        /// Where.
+        /// The LSN of the damaged batch.
         lsn: Lsn,
         /// What is wrong.
         what: String,
@@ -169,7 +170,7 @@ pub enum Error {
     /// A structure that is neither a tree page nor the log is damaged: the superblock, the page table, a catalog entry.
     #[error("{what} is corrupt: {why}{OPEN_DAMAGED}")]
     CorruptMeta {
-        /// Which structure.
+        /// The structure that is damaged.
         what: &'static str,
         /// What is wrong with it.
         why: String,
@@ -187,7 +188,7 @@ pub enum Error {
     /// A sum has more than 128 bits.
     #[error("the sum of {what} has more than 128 bits{SMALLER_SUM}")]
     SumTooLarge {
-        /// What was summed.
+        /// The column or the keys that were summed.
         what: &'static str,
     },
     /// A query has to keep more numbers in memory than its limit.

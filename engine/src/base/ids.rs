@@ -1,4 +1,4 @@
-//! Newtypes for ids and LSNs, so that the compiler does not take a page id for an LSN.
+//! Newtypes for ids and LSNs, so that the compiler rejects a page id in the place of an LSN.
 
 use std::fmt;
 

@@ -120,7 +120,7 @@ impl Handle {
         Arc::new(Handle { shared, closed: false })
     }
 
-    /// What the references share.
+    /// The state that the references share.
     pub(crate) fn shared(&self) -> Arc<Shared> {
         self.shared.clone()
     }

@@ -1,6 +1,6 @@
 //! [`DeviceDisk`] makes a disk of fixed size, such as a block device, look like a file: it has a length that can
-//! change, it reads as zeros where nothing was written, and it is empty at first. What the file contains must not be
-//! known here.
+//! change, it reads as zeros where nothing was written, and it is empty at first. This layer must not know what the
+//! file contains.
 //!
 //! The device begins with two copies of its **mark**, each in a block of 4 KiB. The file follows.
 //!
@@ -88,7 +88,7 @@ pub struct DeviceDisk {
     /// The length of the file. It changes under the lock of `state`.
     len: AtomicU64,
     state: Mutex<State>,
-    /// A sync has failed. What it covered may never become durable, whatever a later sync says.
+    /// A sync has failed. The writes that it covered may never become durable, even if a later sync succeeds.
     failed: AtomicBool,
 }
 
@@ -158,7 +158,7 @@ impl DeviceDisk {
         self.device.sync().inspect_err(|_| self.failed.store(true, Ordering::Release))
     }
 
-    /// Writes the copies of the mark that are not written. What was written before them is durable.
+    /// Writes the copies of the mark that are not written. Everything that was written before them is durable.
     fn write_mark(&self, state: &mut State) -> Result<()> {
         while let Some(copy) = state.unwritten.first() {
             let written = self.device.write_as(WriteKind::Superblock, (copy * BLOCK) as u64, &state.mark.encode());

@@ -1,12 +1,12 @@
 //! Direct I/O: reads and writes that bypass the file cache of the system. The system demands that their offsets,
 //! lengths and memory are aligned, so this file cuts, widens and copies requests. It must not keep content of the file
-//! between requests; `read_ahead` keeps what it has read.
+//! between requests; `read_ahead` keeps the bytes that it has read ahead.
 //!
 //! A **unit** is the number of bytes of which all offsets and lengths of direct I/O are multiples: a block of the
-//! device, mostly 512 bytes or 4 KiB.
+//! device, usually 512 bytes or 4 KiB.
 //!
-//! Every request is copied once, from or to aligned memory. A page of 8 KiB takes less than half a microsecond, the
-//! device takes more than ten.
+//! Every request is copied once, from or to aligned memory. Copying a page of 8 KiB takes less than half a microsecond;
+//! reading it from the device takes more than ten.
 //!
 //! Only the file of a database uses direct I/O. The log is written through the file cache, because most commits write
 //! less than a block.

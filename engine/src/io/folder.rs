@@ -167,7 +167,7 @@ impl FileVolume {
         Ok(Arc::new(DeviceDisk::open(device, &path)?))
     }
 
-    /// What the system knows of a file; `None` if there is no such file.
+    /// The system's description of a file; `None` if there is no such file.
     fn stat(&self, name: &str) -> Result<Option<Stat>> {
         match statat(&*self.handle, name, AtFlags::empty()) {
             Err(Errno::NOENT) => Ok(None),

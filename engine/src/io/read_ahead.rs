@@ -1,7 +1,7 @@
-//! Reads parts of a file ahead, for direct I/O: the system reads nothing ahead then. A few threads read, so that the
-//! device has several requests at a time. Each request reads a **piece** of the file. A piece is kept until all of it
-//! is used, or until its end and at least half of it are used; until its bytes in the file change; or until it is old
-//! and newer pieces need its memory. When to read ahead must not be decided here.
+//! Reads parts of a file ahead, for direct I/O, because then the system reads nothing ahead. A few threads read, so
+//! that the device has several requests at a time. Each request reads a **piece** of the file. A piece is kept until
+//! all of it is used, or until its end and at least half of it are used; until its bytes in the file change; or until
+//! it is old and newer pieces need its memory. When to read ahead must not be decided here.
 //!
 //! Eight threads read, in requests of up to 64 KiB. They keep at most 8 MiB that is not used yet.
 
@@ -238,7 +238,7 @@ impl Shared {
             if let Some(piece) = state.pieces.get_mut(&offset).filter(|piece| piece.number == number) {
                 match read {
                     Ok(read) if read == len => piece.bytes = Some(buffer),
-                    // Whoever needs these bytes reads them again, and gets the error.
+                    // A caller that needs these bytes reads them again, and gets the error.
                     _ => state.remove(offset),
                 }
                 self.read.notify_all();

@@ -1,5 +1,4 @@
-//! [`TrimSupport`] says whether the file system of a folder can punch holes. The decision when to trim must not be in
-//! this file.
+//! [`TrimSupport`] says whether the file system of a folder can punch holes. This file must not decide when to trim.
 
 use super::FileVolume;
 

@@ -1,6 +1,6 @@
 //! [`WriteKind`]: what a write to a disk contains. Counting must not be in this file.
 
-/// What a write to a [`Disk`](super::Disk) contains.
+/// The kind of content that a write to a [`Disk`](super::Disk) has.
 ///
 /// ```
 /// use duramen::io::{Disk, MemoryDisk, WriteKind};

@@ -3,8 +3,8 @@
 //!
 //! Each batch contains the durable LSN that was known when it was written. A valid header after the first invalid
 //! batch, with a durable LSN beyond that batch, proves that the invalid batch had been synced. Batches that were never
-//! synced cannot prove this of each other. Nor can anything here prove it of the last durable batches, which no later
-//! batch confirms; the `known_durable` of [`super::read`] covers these.
+//! synced cannot prove this of each other. Nothing in this file can prove it for the last durable batches, because no
+//! later batch confirms them; the `known_durable` of [`super::read`] covers these.
 
 use super::LogShape;
 use super::batch::{BATCH_HEADER, BatchHeader};

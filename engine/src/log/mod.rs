@@ -96,9 +96,9 @@ pub enum LogShape {
     /// writes whole blocks of 4 KiB.
     #[default]
     Packed = 0,
-    /// What is flushed together begins a new block of 4 KiB, and zeros fill the rest of its last block. So no block is
-    /// written twice, and a drive that compresses stores the zeros in almost no space. On other drives the log takes at
-    /// least 4 KiB a flush.
+    /// Each flush begins a new block of 4 KiB, and zeros fill the rest of its last block. So no block is written twice,
+    /// and a drive that compresses stores the zeros in almost no space. On other drives the log takes at least 4 KiB a
+    /// flush.
     Sparse = 1,
 }
 

@@ -46,8 +46,8 @@ impl Log {
     }
 }
 
-/// Frees the space of the last segment after its end, and that of spare files. Nothing is appended to the segment any
-/// more, and on a full device the new segment needs that space. What is cut off was never acknowledged.
+/// Frees the space of the last segment after its end, and that of spare files. Nothing more is appended to this
+/// segment, and on a full device the new segment needs the space. The batches that are cut off were never acknowledged.
 fn give_back_space(reader: &LogReader) -> Result<()> {
     let LogReader { config, survey, plan, .. } = reader;
     for number in &survey.spare {

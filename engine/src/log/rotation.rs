@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// The most spare files.
 const MOST_SPARES: usize = 8;
 
-/// What the next segment will be.
+/// The next segment, as far as it is prepared.
 #[derive(Debug)]
 pub(super) struct Rotation {
     /// The number of the next segment.
@@ -309,7 +309,7 @@ impl Log {
     }
 
     /// Removes all segments and spare files, for a clean close. The superblock must already say that no log is needed.
-    /// Nothing can be appended any more.
+    /// Nothing can be appended after it.
     pub fn remove_all(&self) -> Result<()> {
         self.group.check()?;
         self.poison("the log has been closed");
@@ -335,8 +335,8 @@ impl Log {
         self.config.volume.sync().inspect_err(|error| self.group.poison(error.to_string()))
     }
 
-    /// Which of these segments belong to this log. If the database file was removed while it was open, a new database
-    /// may have a log with the same names.
+    /// Returns the segments of these that belong to this log. If the database file was removed while it was open, a new
+    /// database may have a log with the same names.
     fn ours(&self, numbers: &[u32]) -> Vec<u32> {
         let (known, cut): (Vec<u32>, Vec<u32>) = {
             let tail = self.tail.lock();

@@ -14,7 +14,7 @@
 //! | 52 | 4 | checksum of bytes 0 to 52 |
 //!
 //! The rest of the first device block is zero. Batches begin at [`SEGMENT_HEADER`]. In a spare file epoch, start LSN
-//! and chain value are zero, and what follows the header is of an earlier segment.
+//! and chain value are zero, and the bytes after the header belong to an earlier segment.
 
 use super::window::FileWindow;
 use super::{DEVICE_BLOCK, LogConfig, LogShape};
@@ -116,7 +116,7 @@ pub(super) fn make_spare(
         Err(Error::NotFound { .. }) => return Ok(None),
         opened => opened?,
     };
-    // Another database may have a file of this name by now. What is inspected is what is written to.
+    // Another database may have a file of this name by now. The file that is inspected is the file that is written to.
     if inspect_disk(config, disk.clone(), segment.number)? != SegmentFile::Ours(*segment) {
         return Ok(None);
     }

@@ -33,7 +33,7 @@ pub(super) struct Tail {
     blocks: Vec<u8>,
 }
 
-/// A segment that is not written any more.
+/// A segment that is complete and is not written again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Older {
     pub(super) number: u32,

@@ -2,8 +2,8 @@
 //! recovery, `group_commit` decides which thread syncs.
 //!
 //! Locks, in the order in which they are taken: the rotation, the role of the leader, the tail. The tail is locked for
-//! one write, and never for a sync, with one exception: a rotation must not let a batch slip between the old segment
-//! and the new one.
+//! one write, and never for a sync, with one exception: no batch may be appended between the sync of the old segment
+//! and the start of the new one.
 
 use super::LogConfig;
 use super::batch::{BATCH_HEADER, BatchBuffer, MAX_PAYLOAD, Stamp};
@@ -33,7 +33,7 @@ pub struct Log {
     pub(super) group: GroupCommit,
     /// The maximum length of a payload.
     pub(super) most_payload: AtomicUsize,
-    /// What the next segment will be. Locked while segments are begun, used again and removed.
+    /// The next segment, as far as it is prepared. Locked while segments are begun, used again and removed.
     pub(super) rotation: Mutex<Rotation>,
     pub(super) tail: Mutex<Tail>,
 }

@@ -1,4 +1,4 @@
-//! The catalog entries of dictionaries: one for each copy. What a dictionary is must not be in this file.
+//! The catalog entries of dictionaries: one for each copy. This file must not interpret the bytes of a dictionary.
 
 use super::{catalog_tree, corrupt};
 use crate::base::bytes::get_u32;

@@ -1,7 +1,7 @@
 //! Reads a damaged table: returns each entry that can be read, and each range of keys that cannot. Nothing is changed
 //! here. To repair a database, a program copies the entries to a new one.
 //!
-//! A cursor reads as far as it can, and follows right links past damaged inner pages. Where it stops, a descent finds
+//! A cursor reads as far as it can, and follows right links past damaged inner pages. When it stops, a descent finds
 //! the extent of the damage: a page that cannot be read costs the key range between its separators and no more. A new
 //! cursor begins after that range.
 

@@ -115,7 +115,7 @@ impl Database {
         Ok(Decided { tables, ids, sampled, decisions })
     }
 
-    /// What dictionaries would save in these tables, if the plan allows them.
+    /// Computes what dictionaries would save in these tables, if the plan allows them.
     fn dictionary_analyses(
         &self,
         plan: &CompressionPlan,

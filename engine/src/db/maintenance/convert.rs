@@ -7,8 +7,8 @@
 //! 3. The new database is closed, so that it has no log either, and is durable.
 //! 4. The new file replaces the old one.
 //!
-//! The name always has a complete database, and never a log beside it that belongs to the other file. Files, their
-//! names and their locks are in `open::creation`.
+//! At any time the name leads to a complete database, and the log beside it, if there is one, belongs to that database.
+//! Files, their names and their locks are in `open::creation`.
 
 use super::compact::{CompactProgress, CompactReport};
 use crate::base::{Error, Result};

@@ -2,8 +2,8 @@
 //! `dictionary_gain`.
 //!
 //! An image must never name a dictionary that is not in the file. So a dictionary is used only when it is durable and
-//! both superblocks name it. And it is dropped only when no image names it, and no image that one of the superblocks
-//! leads to: then a recovery from any of them can neither need it nor use it.
+//! both superblocks name it. It is dropped only when no image names it, neither a current image nor one that a
+//! superblock leads to. Then a recovery from either superblock neither needs it nor uses it.
 
 use super::analyze::{AnalyzeProgress, STEP};
 use super::dictionary_gain::{Gain, TablePages, gain};
@@ -162,8 +162,8 @@ impl Database {
     }
 }
 
-/// What new dictionaries would save for these tables. `current`: the dictionary that a table has now. Tables with too
-/// few pages are left out. `progress` gets the pages that are sampled.
+/// Computes what new dictionaries would save for these tables. `current`: the dictionary that a table has now. Tables
+/// with too few pages are left out. `progress` gets the pages that are sampled.
 pub(super) fn gains(
     compression: &PageCompression,
     store: &dyn PageStore,

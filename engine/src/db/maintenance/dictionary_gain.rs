@@ -1,5 +1,5 @@
-//! What a dictionary saves: trains it on a half of the sampled pages of a table, and compresses the other half with it.
-//! Reading and writing pages must not be in this file.
+//! Measures what a dictionary saves: trains it on half of the sampled pages of a table, and compresses the other half
+//! with it. Reading and writing pages must not be in this file.
 
 use super::strategy::scaled;
 use crate::base::limits::PAGE_HEADER;
@@ -53,7 +53,7 @@ impl TablePages {
     }
 }
 
-/// What a dictionary would save in a table.
+/// A trained dictionary, the bytes that it takes, and those that it would save in its table.
 #[derive(Clone, Debug)]
 pub(super) struct Gain {
     /// The dictionary.
@@ -68,8 +68,8 @@ pub(super) struct Gain {
     pub(super) pays: bool,
 }
 
-/// What the best dictionary would save. `scale`: pages of the file for each page that was seen. `current`: the
-/// dictionary that the table has now. `None` if there are too few pages for one.
+/// Finds the best dictionary, and computes what it would save. `scale`: pages of the file for each page that was seen.
+/// `current`: the dictionary that the table has now. `None` if there are too few pages for one.
 pub(super) fn gain(
     pages: &TablePages,
     scale: f64,

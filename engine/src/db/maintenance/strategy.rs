@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Which tables of a database are compressed.
+/// The choice of the tables that are compressed.
 ///
 /// The text form is `none`, `all` or `selective`; the latter may have a delta and `strict`, such as
 /// `selective:0.2:strict`:
@@ -25,7 +25,7 @@ pub enum Strategy {
     None,
     /// Every table.
     All,
-    /// The tables whose pages nearly all compress well. Let SS be the share of bytes that compression saves in all
+    /// The tables in which nearly all pages compress well. Let SS be the share of bytes that compression saves in all
     /// pages of a table, and CPss the share that it saves in the median page. A table is compressed if at least half of
     /// its pages become smaller, and (1 - delta) CPss <= SS. A table stays as it is if no page of it was sampled, or
     /// only one page, which does not become smaller.
@@ -255,7 +255,7 @@ pub struct DictionaryAnalysis {
     pub bytes: u64,
     /// The share of the bytes of compressed pages that it saves, from 0 to 1.
     pub saving: f64,
-    /// Bytes that it saves in the whole table, estimated. What it takes is not subtracted.
+    /// Bytes that it saves in the whole table, estimated. The bytes of the dictionary itself are not subtracted.
     pub saved_bytes: u64,
     /// True if it is worth it.
     pub pays: bool,

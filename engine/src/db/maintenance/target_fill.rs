@@ -11,7 +11,7 @@ pub(super) struct TargetFill {
     part: f32,
 }
 
-/// What the leaves compress to.
+/// The sizes of leaves after compression.
 struct Sample {
     compression: Compression,
     dictionary: Option<Arc<Primed>>,
@@ -88,7 +88,7 @@ impl Sample {
         if leaf > 0 {
             self.deviation += weight * (difference.abs() - self.deviation);
         }
-        // Of leaves whose lengths vary evenly around the mean, one in 50 is longer than this.
+        // If the lengths of leaves vary evenly around the mean, one leaf in 50 is longer than this.
         (self.aim / (self.mean + 2.5 * self.deviation).max(1.0)).clamp(self.least, 1.0)
     }
 }

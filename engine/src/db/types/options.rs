@@ -1,4 +1,4 @@
-//! [`TableOptions`]: the options of a new table. What they mean for a page is in the page layer.
+//! [`TableOptions`]: the options of a new table. The page layer implements their effect on pages.
 
 use crate::base::Error;
 pub use crate::page::KeyLayout;

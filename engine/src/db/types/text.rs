@@ -1,4 +1,4 @@
-//! The text form of the values of a [`DynType`], for programs in which people type values. The bytes are those of the
+//! The text form of the values of a [`DynType`], for programs whose users type values. The bytes are those of the
 //! static types.
 
 use super::dynamic::{DynType, Shape};

@@ -1,5 +1,5 @@
-//! Promise: a log that lives beside another with the same prefix, because the file of its database was moved away while
-//! it was open, leaves the segments of the other alone.
+//! A log never touches the segments of another log with the same prefix. There can be two such logs if the file of an
+//! open database was moved away.
 
 use super::*;
 
