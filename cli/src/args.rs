@@ -27,9 +27,9 @@ pub(crate) enum Command {
     /// several times, its last entry counts. Makes the database and the table if they do not exist. Nothing is written
     /// before the whole input has been read and checked.
     ///
-    /// A new table is written in one commit. An existing table gets the entries in key order, --batch entries a commit:
-    /// if a commit fails, those before it stay, and the error says how many entries they contain. You can load the same
-    /// input again.
+    /// A new table is written in one commit. An existing table gets the entries in key order, --batch entries in each
+    /// commit. If a commit fails, those before it stay, and the error says how many entries they contain. You can load
+    /// the same input again.
     Load(Load),
     /// Print the value of a key
     Get(Get),
@@ -58,7 +58,7 @@ pub(crate) enum Command {
     /// A query has aggregates, FROM, a table, and optionally WHERE and a predicate: 'SUM(key), COUNT(*) FROM t WHERE
     /// key >= 10 AND key < 99'. The aggregates are COUNT(*), SUM, AVERAGE, MIN, MAX, COUNT(DISTINCT ...), DISTINCT,
     /// TOP(..., k) and BOTTOM(..., k) of key or value. Predicates compare key or value, or its remainder (%), with
-    /// numbers, or search it IN a list. AND, OR and NOT combine them.
+    /// numbers, or with a list of numbers (IN). AND, OR and NOT combine them.
     Query(Query),
     /// List the tables
     Tables(Tables),
@@ -66,8 +66,8 @@ pub(crate) enum Command {
     Stat(Stat),
     /// Show what page compression would save and cost in each table
     ///
-    /// It compresses pages from the whole file with each method, and shows the choice of a strategy. The file stays as
-    /// it is: `compact` compresses tables.
+    /// It compresses pages from the whole file with each method, and shows the choice of a strategy. It does not change
+    /// the file: `compact` compresses tables.
     Analyze(Analyze),
     /// Check every page, and print what is damaged
     Check(Check),
@@ -123,7 +123,7 @@ pub(crate) struct Look {
     /// End entries with a NUL byte instead of a newline
     #[arg(short = '0', long = "null")]
     pub(crate) null: bool,
-    /// Keys and values are their stored bytes, in hexadecimal
+    /// Read and print keys and values as their stored bytes, in hexadecimal
     #[arg(long)]
     pub(crate) hex: bool,
 }
@@ -206,9 +206,9 @@ pub(crate) struct NewFile {
 /// How a file keeps its pages.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Store {
-    /// Each version of a page at a new place, without its free space, and a table of the places
+    /// A new place for each version of a page, without its free space, and a table of the places
     Table,
-    /// Two slots a page, written in turn; for drives that compress
+    /// Two slots for each page, written in turn; for drives that compress
     Shadow,
 }
 
@@ -283,7 +283,7 @@ pub(crate) struct Load {
     /// How full the pages of a new table are, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 95, value_parser = clap::value_parser!(u8).range(50..=100))]
     pub(crate) fill: u8,
-    /// Entries a commit when loading into an existing table
+    /// Entries in each commit when loading into an existing table
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) batch: u32,
     #[command(flatten)]
@@ -339,7 +339,7 @@ pub(crate) struct Put {
     /// The value
     #[arg(allow_negative_numbers = true)]
     pub(crate) value: Option<OsString>,
-    /// The key and the value are their stored bytes, in hexadecimal
+    /// Read the key and the value as their stored bytes, in hexadecimal
     #[arg(long)]
     pub(crate) hex: bool,
     #[command(flatten)]
@@ -355,7 +355,7 @@ pub(crate) struct Push {
     /// The values
     #[arg(required = true, allow_negative_numbers = true)]
     pub(crate) values: Vec<OsString>,
-    /// Keys and values are their stored bytes, in hexadecimal
+    /// Read values and print keys as their stored bytes, in hexadecimal
     #[arg(long)]
     pub(crate) hex: bool,
     /// The type of the keys of a new table, u32 or u64 [default: u64]
@@ -377,7 +377,7 @@ pub(crate) struct Del {
     pub(crate) keys: Vec<OsString>,
     #[command(flatten)]
     pub(crate) range: KeyRange,
-    /// The keys are their stored bytes, in hexadecimal
+    /// Read the keys as their stored bytes, in hexadecimal
     #[arg(long)]
     pub(crate) hex: bool,
 }
@@ -438,7 +438,7 @@ pub(crate) struct Scan {
     /// Print only the number of entries
     #[arg(long)]
     pub(crate) count: bool,
-    /// Skip what cannot be read in a damaged database, and report it on standard error; the exit status is then 2
+    /// Skip damaged parts that cannot be read, and report them on standard error; the exit status is then 2
     #[arg(long, conflicts_with = "reverse")]
     pub(crate) skip_damaged: bool,
     #[command(flatten)]
@@ -482,7 +482,7 @@ pub(crate) struct Stat {
 /// The choice of the tables to compress, and of their compression.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Plan {
-    /// The tables to compress: none, all, or selective[:DELTA][:strict] for tables whose pages nearly all compress well
+    /// The tables to compress: none, all, or selective[:DELTA][:strict] for tables where nearly all pages compress well
     #[arg(long, value_name = "STRATEGY")]
     pub(crate) strategy: Option<Strategy>,
     /// The compression of these tables: lz4, zstd[:LEVEL] or zlib[:LEVEL]
@@ -534,7 +534,7 @@ pub(crate) struct Dump {
     /// Only this table
     #[arg(long)]
     pub(crate) table: Option<String>,
-    /// Skip what cannot be read in a damaged database; the file must not exist yet
+    /// Skip damaged parts that cannot be read; the file must not exist
     #[arg(long)]
     pub(crate) skip_damaged: bool,
     #[command(flatten)]
