@@ -1,4 +1,4 @@
-//! SVG line charts: several series over a common axis. The meaning of the lines must not be known here.
+//! SVG line charts: several series over a common axis. This file must not know what the lines mean.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! The page that compares the claims of a paper with the results: a single file. The meaning of the measurements and
-//! claims must not be known here.
+//! The page that compares the claims of a paper with the results: a single file. This file must not know the meaning of
+//! the measurements and claims.
 
 use std::fmt::Write;
 

@@ -9,7 +9,7 @@ use fastrand::Rng;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The default number of entries. Of a file all lines are used.
+/// The default number of entries. If the keys are from a file, all of its lines are used.
 const ENTRIES: usize = 2_000_000;
 
 /// Loads in random order, reads, scans, overwrites, deletes nine tenths, compacts; and measures each.
@@ -89,7 +89,7 @@ impl Args {
     }
 }
 
-/// Where keys come from.
+/// The source of the keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
     /// Byte strings of one length. Each byte is one of `domain` bytes from `0` on.

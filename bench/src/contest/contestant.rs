@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use duramen::db::Compression;
 use std::path::Path;
 
-/// Where a database is.
+/// The place of a database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum DiskKind {
     /// In memory.

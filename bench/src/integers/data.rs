@@ -1,4 +1,4 @@
-//! The sets of integer keys, sorted and without duplicates. Their use must not be known here.
+//! The sets of integer keys, sorted and without duplicates. This file must not know their use.
 
 use crate::Result;
 use crate::random::Random;
@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where keys come from.
+/// The source of the keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Data {
     /// ClusterData of Anh and Moffat: `n` keys in clusters within `[0, 9n/8)`.

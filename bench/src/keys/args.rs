@@ -94,7 +94,7 @@ impl Args {
     }
 }
 
-/// Where a database is.
+/// The place of a database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum DiskKind {
     /// In memory, without a log.
@@ -105,7 +105,7 @@ pub enum DiskKind {
     Metered,
 }
 
-/// Which pages are evicted first.
+/// The pages that are evicted first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Inner {
     /// Pages that were not used for long, inner pages and leaves.

@@ -22,7 +22,7 @@ const NORMAL_FRACTION: u32 = 16;
 /// The greatest scale whose keys have [`NORMAL_DIGITS`] digits.
 const MAX_SCALE: f64 = 1e14;
 
-/// Where keys come from.
+/// The source of the keys.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Data {
     /// Byte strings of one length. Each byte is one of `domain` bytes from `0` on.

@@ -13,7 +13,7 @@ const CHUNK: usize = 1 << 20;
 pub(super) fn forget(folder: &Path) -> Result<()> {
     for path in files(folder)? {
         let file = File::open(&path)?;
-        // What is not on the device stays in the cache.
+        // Bytes that are not on the device would stay in the cache.
         file.sync_all()?;
         drop_cache(&file)?;
     }

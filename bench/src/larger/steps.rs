@@ -1,4 +1,4 @@
-//! The steps of the workload, timed and checked. Their order must not be decided here.
+//! The steps of the workload, timed and checked. This file must not decide their order.
 
 use super::args::Args;
 use crate::Result;

@@ -39,7 +39,7 @@ struct CustomerSums {
     paid: Cents,
 }
 
-/// What is compared.
+/// The sums that are compared.
 struct Sums {
     scale: Scale,
     warehouses: Vec<Cents>,

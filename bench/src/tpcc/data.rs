@@ -153,7 +153,7 @@ impl Population {
         }
     }
 
-    /// What a payment is for.
+    /// The text that says what a payment is for.
     pub(super) fn history_data(&self, warehouse: u32, district: u32, customer: u32) -> Text<24> {
         text(&mut self.random(4, warehouse, district, customer), 12, 24)
     }

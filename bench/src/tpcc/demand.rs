@@ -1,5 +1,5 @@
-//! The virtual clock: how long some work takes on a machine with a given device and a number of processors. What the
-//! work is must not be in this file.
+//! The virtual clock: how long some work takes on a machine with a given device and a number of processors. This file
+//! must not know what the work is.
 
 use crate::clock::process_seconds;
 use duramen_sim::{DeviceModel, DriveCounts, DriveVolume};
@@ -14,7 +14,7 @@ pub(super) struct Machine {
     pub(super) processors: u32,
 }
 
-/// What work demands of a machine. It does not depend on other work of this machine.
+/// The resources of a machine that some work needs. It does not depend on other work of this machine.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Demand {
     /// The calls of the device.

@@ -1,5 +1,5 @@
 //! `duramen-bench tpcc`: the TPC-C benchmark, for the strategies of page compression (paper on selective compression,
-//! section 5). What the figures mean is in `docs/benchmarks/tpcc.md`.
+//! section 5). `docs/benchmarks/tpcc.md` explains the figures.
 
 mod columns;
 mod consistency;
@@ -110,7 +110,7 @@ enum Mix {
     Read,
 }
 
-/// Where the file is.
+/// The place of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum DiskKind {
     /// In memory. The calls are counted, and the time of the device is computed.

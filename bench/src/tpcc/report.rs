@@ -31,7 +31,7 @@ fn seconds(args: &Args, phase: &Phase) -> f64 {
     }
 }
 
-/// What bounds a phase.
+/// The resource that limits a phase.
 fn bottleneck(args: &Args, phase: &Phase) -> &'static str {
     match args.disk {
         DiskKind::File => "this machine",
@@ -127,7 +127,7 @@ fn phase(args: &Args, phase: &Phase) -> Value {
     })
 }
 
-/// What the same work takes on a device of a kind: the calls do not depend on the device.
+/// The time of the same work on a device of another kind: the calls do not depend on the device.
 fn device_object(args: &Args, measured: &Measured, transactions: u64, device: DeviceModel) -> Value {
     let of = |phase: &Phase| {
         let counts = &phase.demand.counts;

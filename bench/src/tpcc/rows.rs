@@ -131,7 +131,7 @@ row! {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Stock {
     pub(super) quantity: u32,
-    /// What an order line says of the district, for each of the ten.
+    /// The text for order lines of each of the ten districts.
     pub(super) districts: [Text<24>; 10],
     pub(super) ytd: Cents,
     pub(super) orders: u32,

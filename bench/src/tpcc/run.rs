@@ -1,4 +1,4 @@
-//! Loads a database, runs transactions, and measures both. What is printed must not be decided here.
+//! Loads a database, runs transactions, and measures both. This file must not decide what is printed.
 
 use super::data::Population;
 use super::demand::Demand;
@@ -22,7 +22,7 @@ const NAME: &str = "tpcc.duramen";
 /// The cache is the data divided by this: 2 GB of 90 GB in the paper.
 const CACHE_PART: u64 = 45;
 
-/// What a part of the run took.
+/// The time and the calls of a part of the run.
 #[derive(Clone, Copy)]
 pub(super) struct Phase {
     pub(super) wall_seconds: f64,
@@ -42,7 +42,7 @@ pub(super) struct Size {
     pub(super) stored: u64,
 }
 
-/// What was measured.
+/// The results of a run.
 pub(super) struct Measured {
     pub(super) load: Phase,
     pub(super) work: Phase,
@@ -51,7 +51,7 @@ pub(super) struct Measured {
     pub(super) cache: u64,
 }
 
-/// What a database of one warehouse, without compression, says of larger ones.
+/// Sizes in a database of one warehouse without compression, from which those of larger ones are computed.
 struct Sample {
     /// Bytes of an entry of each table.
     entry_bytes: HashMap<Table, f64>,

@@ -1,4 +1,4 @@
-//! The tables, their indexes and sizes. What is in the rows must not be here.
+//! The tables, their indexes and sizes. This file must not know the content of the rows.
 
 use super::columns::Encoding;
 use duramen::TableOptions;

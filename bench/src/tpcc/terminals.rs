@@ -1,5 +1,5 @@
-//! The terminals: which transactions run, for how long, and how long each takes. What a transaction does must not be
-//! here.
+//! The terminals: which transactions run, for how long, and how long each takes. This file must not know what a
+//! transaction does.
 
 use super::Mix;
 use super::transactions::{Kind, Outcome, Shop, Terminal};
@@ -33,7 +33,7 @@ impl Mix {
     }
 }
 
-/// What the transactions of a kind took.
+/// The times of the transactions of a kind.
 #[derive(Clone)]
 pub(super) struct Times {
     pub(super) count: u64,
@@ -64,7 +64,7 @@ impl Times {
     }
 }
 
-/// Who works, and with what.
+/// The work of all terminals, and the database that they use.
 pub(super) struct Work<'a> {
     pub(super) shop: &'a Shop,
     pub(super) mix: Mix,

@@ -5,10 +5,10 @@ use super::Point;
 use super::settings::Setting;
 use comfy_table::{CellAlignment, Table, presets};
 
-/// What something costs: the less, the better.
+/// The cost of a layout in one measure: less is better.
 type Cost = fn(&Point) -> f64;
 
-/// What is compared.
+/// The measures that are compared.
 const MEASURES: [(&str, Cost); 4] = [
     ("search", |point| 1.0 / point.search_kops),
     ("insert", |point| 1.0 / point.insert_kops),
@@ -21,7 +21,7 @@ const MEASURES: [(&str, Cost); 4] = [
 pub(super) struct Worst {
     /// Its cost divided by that of the best layout.
     factor: f64,
-    /// Of what, and where.
+    /// The measure and the set of keys.
     of: &'static str,
     data: String,
     setting: Setting,

@@ -16,7 +16,7 @@ pub(super) struct Shown {
 
 /// A chart.
 pub(super) struct Panel {
-    /// What its bars show, with the unit.
+    /// The measure that its bars show, with the unit.
     pub(super) height: &'static str,
     pub(super) bars: Vec<Shown>,
 }

@@ -1,5 +1,5 @@
-//! The five transactions (sections 2.4 to 2.8 of the specification). Each picks its input and does its work. When a
-//! transaction runs must not be decided here.
+//! The five transactions (sections 2.4 to 2.8 of the specification). Each picks its input and does its work. This
+//! folder must not decide when a transaction runs.
 
 mod delivery;
 mod new_order;
@@ -66,7 +66,7 @@ pub(super) struct Terminal {
     pub(super) district: u32,
 }
 
-/// What became of a transaction.
+/// The result of a transaction.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Outcome {
     /// The time that it waited for other transactions that write.
@@ -145,7 +145,7 @@ struct Writing<'s> {
     waited: Duration,
     /// The processor time of the thread at the beginning.
     began: f64,
-    /// Where its processor time is added.
+    /// The counter to which its processor time is added.
     serial: &'s AtomicU64,
 }
 
