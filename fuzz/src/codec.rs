@@ -1,5 +1,5 @@
-//! Fuzz targets of the integer codecs, one for each. Nothing is asserted but what holds for any bytes: no panic, no
-//! access outside the slice, no endless loop, and what `check` accepts, every operation agrees about.
+//! Fuzz targets of the integer codecs, one for each. They assert only properties that hold for any bytes: no panic, no
+//! access outside the slice, no endless loop, and if `check` accepts a block, all operations agree about it.
 //!
 //! An input is a descriptor and a block's bytes, integers little-endian: key type u8 (odd: `u64`, even: `u32`), count
 //! u16, extent u16, first u64, last u64, a key to probe with u64, and the rest. [`input`] writes one.

@@ -1,4 +1,4 @@
-//! The redo log's decoders: segment headers, batches, and what tells a torn tail from damage.
+//! The redo log's decoders: segment headers, batches, and the code that distinguishes a torn tail from damage.
 
 use duramen::base::Lsn;
 use duramen::io::{Disk, MemoryVolume, OpenMode, Volume};

@@ -1,4 +1,4 @@
-//! Pages and page operations: whatever the bytes, nothing panics, and what passes its check keeps its promises.
+//! Pages and page operations: no bytes cause a panic, and a page that passes its check keeps its promises.
 
 use duramen::base::{Lsn, PageId, bytes};
 use duramen::page::{Page, PageOp, SeparatorRule, apply, choose_split, unpack};

@@ -1,5 +1,5 @@
-//! `figures writes`: measures RocksDB and WiredTiger in all runs that `duramen-bench figures writes` draws. What is
-//! drawn is decided there.
+//! `figures writes`: measures RocksDB and WiredTiger in all runs that `duramen-bench figures writes` draws.
+//! `duramen-bench` decides what is drawn.
 
 use crate::writes::Programs;
 use clap::Args;

@@ -1,9 +1,9 @@
 //! Power cuts: the states of the device that are possible at an event of the history, and the choice of one of them.
 //!
-//! The rules, which `docs/durability.md` states as assumptions about real devices: what was synced is there; a device
-//! block holds one of the versions that it has had since, or, where it was being written, a mixture of them by sectors,
-//! unless the device writes blocks atomically; lengths change in order; names change in an order that only keeps
-//! changes of the same name together.
+//! `docs/durability.md` states the rules as assumptions about real devices. Everything that was synced is there. A
+//! device block has one of the versions that it has had since the sync. A block that was being written may have a
+//! mixture of them by sectors, unless the device writes blocks atomically. Lengths change in order. Changes of one name
+//! keep their order; changes of different names may come in any order.
 
 use crate::history::{Change, Event, FileId, Names, Naming};
 use crate::image::{DEVICE_BLOCK, Image, SECTOR, parts, spoil};

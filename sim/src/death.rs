@@ -1,5 +1,5 @@
-//! The death of a process on a machine that goes on, and the files that the next process finds. The system has all
-//! bytes that were written, and reads return them. Bytes that no sync has covered may still reach the device; bytes
+//! The death of a process on a machine that continues to run, and the files that the next process finds. The system has
+//! all bytes that were written, and reads return them. Bytes that no sync has covered may still reach the device; bytes
 //! that a failed sync has lost never will. `crash` decides the effect of a later power cut.
 
 use crate::history::{Change, Event, FileId};

@@ -1,4 +1,5 @@
-//! Which calls of a simulated disk fail, or succeed without effect, and when. The effect of a failure is in `state`.
+//! [`Fault`] and [`Trigger`]: the calls of a simulated disk that fail, or succeed without effect, and when they do. The
+//! effect of a failure is in `state`.
 
 /// A way in which a disk fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

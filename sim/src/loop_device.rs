@@ -1,5 +1,5 @@
-//! A block device of the system on a file, for tests of what only a real device does. It needs Linux, `losetup`, and
-//! the right to use it.
+//! A block device of the system on a file, for tests of behaviour that only a real device has. It needs Linux,
+//! `losetup`, and the right to use it.
 
 use std::path::Path;
 use std::process::Command;

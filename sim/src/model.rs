@@ -1,5 +1,5 @@
 //! The content that a database must have after a crash, in a simple form: a list of commits, and ordered maps. It
-//! checks a recovered database by its content only. Files must not be known here.
+//! checks a recovered database by its content only. This file must not know files.
 
 use std::collections::BTreeMap;
 use std::fmt;

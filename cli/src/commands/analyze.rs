@@ -20,7 +20,7 @@ struct Report {
     tables: Vec<TableRow>,
     targets: Vec<TargetRow>,
     methods: Vec<MethodRow>,
-    /// What dictionaries would do, if they are asked for.
+    /// The effect of dictionaries, if they are requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     dictionaries: Vec<DictionaryRow>,
 }
@@ -39,7 +39,7 @@ struct TableRow {
     why: String,
 }
 
-/// What the strategy would choose with another target.
+/// The choice of the strategy with another target.
 #[derive(Serialize)]
 struct TargetRow {
     target: String,
@@ -50,7 +50,7 @@ struct TargetRow {
     note: &'static str,
 }
 
-/// What a method does to a table.
+/// The effect of a method on a table.
 #[derive(Serialize)]
 struct MethodRow {
     table: String,
@@ -70,7 +70,7 @@ struct MethodRow {
     read_us: f64,
 }
 
-/// What a dictionary does to a table that is compressed without one.
+/// The effect of a dictionary on a table that is compressed without one.
 #[derive(Serialize)]
 struct DictionaryRow {
     table: String,

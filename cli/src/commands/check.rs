@@ -40,7 +40,8 @@ struct FindingRow {
     /// `-` if the finding is not in a page, or if the page is unknown.
     page: Option<u32>,
     what: String,
-    /// What it loses: `nothing`, `value`, `keys`, `all keys`, `names` (of tables, with their types), or `commits`.
+    /// The loss that it causes: `nothing`, `value`, `keys`, `all keys`, `names` (of tables, with their types), or
+    /// `commits`.
     lost: &'static str,
     /// The first lost key; `-` for no lower bound.
     lost_from: Option<String>,
@@ -48,7 +49,7 @@ struct FindingRow {
     lost_to: Option<String>,
 }
 
-/// What `dump --skip-damaged` saves.
+/// The entries that `dump --skip-damaged` saves.
 #[derive(Serialize)]
 struct SavedRow {
     entries: u64,
@@ -163,7 +164,7 @@ fn without_place(table: Option<&str>, what: String, lost: &'static str) -> Findi
     FindingRow { table: table.map(str::to_owned), page: None, what, lost, lost_from: None, lost_to: None }
 }
 
-/// What damage loses besides keys. Reading the tables finds the lost keys.
+/// The losses by damage, other than keys. Reading the tables finds the lost keys.
 fn costs(damage: &Damage) -> &'static str {
     match damage {
         Damage::Catalog { .. } | Damage::CatalogOlder | Damage::TableFound { named: false, .. } => NAMES,

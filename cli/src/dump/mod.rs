@@ -40,7 +40,7 @@ pub(crate) struct Head {
     /// The length of the places of its pages, if it is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<String>,
-    /// What happens to pages that miss the target, if it is set.
+    /// The treatment of pages that miss the target, if a target is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) overflow: Option<String>,
     /// True if its pages may be compressed with a dictionary.

@@ -1,5 +1,5 @@
 //! The output of `dump`: standard output, a device, or a file. A file gets its name when it is complete, so a failed
-//! dump does not replace an older one. The content must not be known here.
+//! dump does not replace an older one. This file must not know the content.
 
 use crate::failure::{Failure, Result};
 use duramen::db::FILE_MAGIC;

@@ -1,5 +1,5 @@
 //! RocksDB and WiredTiger as contestants: C sources of the folder `stores`, compiled when they are needed against the
-//! libraries of the system. A library that is missing is found out then.
+//! libraries of the system. A missing library is an error then.
 
 use super::Sometimes;
 use crate::writes::finished;

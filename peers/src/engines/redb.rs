@@ -1,5 +1,6 @@
-//! redb as a contestant. It has no commits that are synced at intervals: here most are `Durability::None`, and one is
-//! `Durability::Immediate` whenever 100 ms have passed since the last such. Page size is redb's own.
+//! redb as a contestant. redb has no commits that are synced at intervals. Therefore a commit is
+//! `Durability::Immediate` if 100 ms have passed since the last such commit; all others are `Durability::None`. The
+//! page size is the default of redb.
 
 use super::Sometimes;
 use duramen_bench::Result;

@@ -42,7 +42,7 @@ struct RecoveryRow {
     seconds: f64,
 }
 
-/// What was written in a period.
+/// The writes in a period.
 #[derive(Serialize)]
 pub(super) struct Totals {
     /// Bytes of keys and values that were put, and of keys that were deleted.
