@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// One bit for each of [`ChangedParts::SEGMENTS`] segments. All have the same length, but for the last ones, which a
+/// One bit for each of [`ChangedParts::SEGMENTS`] segments. All have the same length, except the last ones, which a
 /// page may be too short for. The LSN, the first [`ChangedParts::LSN`] bytes of a page, is in no segment: each change
 /// changes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -14,7 +14,7 @@ impl ChangedParts {
     pub const SEGMENTS: usize = 64 * ChangedParts::WORDS;
     /// Bytes of the LSN.
     pub const LSN: usize = 8;
-    /// Nothing but the LSN.
+    /// No part of the page, other than its LSN.
     pub const NONE: ChangedParts = ChangedParts([0; ChangedParts::WORDS]);
     /// Everything, or there is no base.
     pub const ALL: ChangedParts = ChangedParts([u64::MAX; ChangedParts::WORDS]);

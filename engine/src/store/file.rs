@@ -254,7 +254,7 @@ impl Change<'_> {
         // A checkpoint has read the high water before it came here.
         meta.high_water = meta.high_water.max(file.raised.load(Ordering::Acquire));
         meta.life = file.written_in_life().plus(&WriteTotals::of_superblock(SUPERBLOCK));
-        // The sequence moves on even if this fails: the next try goes to the same slot and must outdo this one.
+        // The sequence number grows even if this fails: the next try writes to the same place and must count more.
         current.superblock.sequence += 1;
         let next = Superblock { meta, kind: file.kind, sequence: current.superblock.sequence, own };
         file.write_superblock(slot, &next)?;

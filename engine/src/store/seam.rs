@@ -106,7 +106,7 @@ pub enum Base {
 
 /// Collects pages and writes them together. If it is dropped before [`PageWriter::write`], it writes nothing.
 pub trait PageWriter {
-    /// Adds a page, whose bytes are copied. `changed` covers every byte that differs from the page's base, but for the
+    /// Adds a page, whose bytes are copied. `changed` covers every byte that differs from the page's base, except the
     /// LSN, if the store [wants to know](PageStore::wants_changes).
     fn push(&mut self, id: PageId, page: &[u8], changed: ChangedParts) -> Base;
 

@@ -198,7 +198,7 @@ pub(crate) fn is_of_another_version(front: &[u8]) -> bool {
 pub struct Chosen {
     /// The superblock.
     pub superblock: Superblock,
-    /// In which of the two slots it is.
+    /// The place of the superblock, 0 or 1.
     pub slot: usize,
     /// The superblock in the other slot cannot be used.
     pub other_damaged: bool,

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// syncs, at the same time or one after the other, may succeed without the bytes that the first one has lost.
 #[derive(Debug, Default)]
 pub(super) struct Syncs {
-    /// How many have begun; the number of each.
+    /// The number of syncs that have begun, which is also the number of the latest one.
     begun: AtomicU64,
     /// The number of the last one that has succeeded; held while one runs.
     succeeded: Mutex<u64>,

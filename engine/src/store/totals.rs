@@ -117,7 +117,7 @@ impl WriteTotals {
         }
     }
 
-    /// One call that writes so many bytes of superblocks, and its sync.
+    /// The totals of one call that writes this number of bytes of superblocks, and of its sync.
     pub(super) fn of_superblock(bytes: usize) -> WriteTotals {
         let mut written = [Written::default(); KINDS];
         if let Some(count) = written.get_mut(WriteKind::Superblock as usize) {
@@ -168,7 +168,7 @@ impl Counters {
         }
     }
 
-    /// A commit has put or deleted so many bytes.
+    /// Counts the bytes that a commit has put or deleted.
     pub(super) fn add_user_bytes(&self, bytes: u64) {
         self.user_bytes.fetch_add(bytes, Ordering::Relaxed);
     }

@@ -50,7 +50,7 @@ pub(in crate::store) struct Coders {
     from_dictionary: Option<zstd::zstd_safe::DCtx<'static>>,
     zlib: Option<(u8, Compress)>,
     unzlib: Option<Decompress>,
-    /// For comparing what was compressed with what it decompresses to.
+    /// The decompressed bytes, to compare them with the original.
     again: Vec<u8>,
 }
 

@@ -14,7 +14,7 @@ const MOST_PRIMED: usize = 16;
 #[derive(Debug, Default)]
 pub(in crate::store) struct Dictionaries {
     known: RwLock<BTreeMap<DictionaryId, Known>>,
-    /// Those used last, the last one at the end.
+    /// The dictionaries that were used last, the latest one at the end.
     primed: Mutex<Vec<Arc<Primed>>>,
 }
 
@@ -107,7 +107,7 @@ impl Dictionaries {
         self.move_on(id, Usage::Active);
     }
 
-    /// No new image may name it.
+    /// From now on no new image may name it.
     pub(super) fn retire(&self, id: DictionaryId) {
         self.move_on(id, Usage::Retired);
     }

@@ -39,7 +39,7 @@ pub struct PageCompression {
     counters: CompressionCounters,
     /// The most threads that compress pages of one batch.
     threads: AtomicUsize,
-    /// Not in use at the moment.
+    /// Coders that are not in use.
     coders: Mutex<Vec<Coders>>,
 }
 
@@ -62,7 +62,7 @@ pub(in crate::store) struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// For a packed page. `out` gets it if it is compressed.
+    /// A job for a packed page. `out` gets the content if it is compressed.
     pub(in crate::store) fn new(packed: &'a [u8], out: &'a mut Vec<u8>) -> Job<'a> {
         Job { packed, out, prepared: Prepared { encoding: Encoding::Plain, place: 0, is_to_be_split: false } }
     }
@@ -74,7 +74,7 @@ impl<'a> Job<'a> {
 }
 
 impl PageCompression {
-    /// For a store with these places.
+    /// The compression of a store with these places.
     pub(in crate::store) fn new(places: Places, policies: Policies, dictionaries: Dictionaries) -> PageCompression {
         PageCompression {
             places,

@@ -72,7 +72,7 @@ impl Steps {
 pub(super) struct Frames {
     page_size: usize,
     steps: Steps,
-    /// No more frames than this.
+    /// The most frames that there can be.
     capacity: u32,
     slabs: Growing<OnceLock<Slab>>,
 }
@@ -101,7 +101,7 @@ impl Frames {
         self.slabs.grow(slab)?.get_or_init(make).get(within)
     }
 
-    /// How many frames the slab of `index` has: no more than there may be.
+    /// The number of frames of the slab of `index`, within the capacity.
     fn slab_len(&self, index: u32) -> usize {
         let (_, within, len) = self.steps.locate(index);
         let left = u64::from(self.capacity.saturating_sub(index)) + within as u64;

@@ -22,7 +22,7 @@ fn locate(index: u32) -> (usize, usize) {
 }
 
 impl<T> Growing<T> {
-    /// An empty array; `make` makes a chunk of so many elements.
+    /// An empty array; `make` makes a chunk of the given number of elements.
     pub(super) fn new(make: fn(usize) -> Box<[T]>) -> Growing<T> {
         Growing { chunks: [const { OnceLock::new() }; CHUNKS], make }
     }

@@ -74,7 +74,7 @@ pub struct Pool {
     /// From page id to frame index + 1; 0: not in memory. Not used without a store.
     translation: Growing<AtomicU32>,
     frames: Frames,
-    /// No more frames than this.
+    /// The most frames that there can be.
     capacity: u32,
     /// Inner pages are evicted only if no other page can be.
     keeps_inner: bool,
@@ -508,7 +508,7 @@ impl Pool {
 /// The content that a page gets if it is not in memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
-    /// That of the image in the store.
+    /// The content of the image in the store.
     Stored,
     /// Zeros: the page is new, and the store is not asked.
     New,

@@ -41,7 +41,7 @@ pub struct Ahead {
 }
 
 impl Ahead {
-    /// From memory at one address to memory at another.
+    /// The distance from memory at one address to memory at another.
     pub(super) fn between(here: usize, there: usize) -> Ahead {
         Ahead { distance: there.wrapping_sub(here) }
     }

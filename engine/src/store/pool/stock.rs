@@ -27,7 +27,7 @@ use zerocopy::IntoBytes;
 
 /// The stock is this part of all frames.
 const PART: usize = 8;
-/// No stock has more bytes of pages.
+/// The most bytes of pages in a stock.
 const MOST_BYTES: usize = 16 << 20;
 /// How many frames before a frame of the stock is taken it is prefetched.
 const STOCK_PREFETCH: usize = 3;
@@ -41,7 +41,7 @@ const TURNS: usize = 2;
 /// Frames that can be reused at once.
 #[derive(Default)]
 struct StockFrames {
-    /// Without a page.
+    /// Frames without a page.
     free: Vec<u32>,
     /// With a page that was not dirty and not used lately when the frame came here. The first to come is the first to
     /// go.

@@ -110,7 +110,7 @@ impl Segments {
         segments
     }
 
-    /// Those that a delta block names; `None` if it names what cannot be.
+    /// The segments that a delta block names; `None` if it names impossible ones.
     fn named(block: &[u8], page: usize) -> Option<Segments> {
         let len = 1usize.checked_shl(get_u8(block, SEGMENT_LOG).into())?;
         if len < ChangedParts::segment(page) || len > page {

@@ -64,7 +64,7 @@ impl MapPlace {
 #[derive(Debug)]
 pub(super) struct Map {
     place: MapPlace,
-    /// For each block whether it was read; `None` if the map is not valid.
+    /// The blocks that were read; `None` if the map is not valid.
     read: Option<Vec<bool>>,
 }
 

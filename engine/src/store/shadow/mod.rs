@@ -143,9 +143,9 @@ pub(super) struct ShadowStore {
     /// Held while images are made durable.
     syncing: Mutex<()>,
     room: Mutex<Room>,
-    /// For slots, used again and again.
+    /// Buffers for slots, which are reused.
     buffers: Mutex<Vec<Vec<u8>>>,
-    /// For compression, used again and again.
+    /// Coders and buffers for compression, which are reused.
     presses: Mutex<Vec<Press>>,
     compression: PageCompression,
     written: AtomicU64,
@@ -169,7 +169,7 @@ impl StoreFormat for ShadowStore {
         own_of_new(delta, disk)
     }
 
-    /// Nothing is read but the length of the file.
+    /// Reads only the length of the file.
     ///
     /// # Errors
     /// [`Error::CorruptMeta`] if the superblock is damaged, or if a closed file was cut short.
@@ -200,7 +200,7 @@ impl StoreFormat for ShadowStore {
 }
 
 impl ShadowStore {
-    /// The store of a file that has room for so many pages.
+    /// The store of a file that has room for this number of pages.
     fn with_geometry(file: DatabaseFile, geometry: Geometry, room: u32) -> Result<ShadowStore> {
         let len = file.disk().size()?;
         let own = Own::decode(&file.own())?;

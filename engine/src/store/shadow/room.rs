@@ -1,9 +1,9 @@
 //! Room on the device. A slot may be a hole, so a write into it may find the device full. The store therefore keeps
 //! bytes allocated beyond the end of the file, as many as the promised writes need, and gives them back when a write
-//! fails for want of space.
+//! fails because there is no space.
 //!
 //! There is a gap between the end of the file and these bytes. So the file grows into a hole, and the slots and delta
-//! blocks of a new page that are not written take no space. The reserve moves on before the file comes to it.
+//! blocks of a new page that are not written take no space. The reserve moves forward before the file reaches it.
 //!
 //! One slot is reserved for a page. But a page that is written several times may take its delta blocks and then the
 //! other slot, and gives nothing back before the next sync. So the store writes no more delta blocks once writes use

@@ -73,8 +73,8 @@ impl Geometry {
         Some((note.encoding?, slice(slot, start, start + note.len)))
     }
 
-    /// Puts a short image of so many blocks into a slot; [`Geometry::seal`] completes it. The content must have room in
-    /// it.
+    /// Puts a short image of this number of blocks into a slot; [`Geometry::seal`] completes it. The content must have
+    /// room in it.
     pub(super) fn put_short(&self, slot: &mut [u8], page: PageId, lsn: Lsn, content: (Encoding, &[u8]), blocks: usize) {
         let ((encoding, content), at) = (content, self.page() - NOTE);
         let start = self.slot() - blocks * BLOCK;

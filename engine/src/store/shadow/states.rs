@@ -8,7 +8,7 @@
 //! * 3: page present: its last write, of the slot or of a delta block, is synced; otherwise: a recovery may need its
 //!   slots.
 //! * 4: a slot or a delta block of the page is not needed and waits to be trimmed.
-//! * 5..10: the deltas that count: 0 none; 1 to 16 a chain of so many; 17 to 19 none, and the image has 1 to 3
+//! * 5..10: the deltas that count: 0 none; 1 to 16 a chain of this length; 17 to 19 none, and the image has 1 to 3
 //!   rewrites; 20 to 24 a cumulative delta with this number less 20; 25 to 29 one that was rewritten, with 8 and this
 //!   number less 25; 30 none, and nothing but the image was ever written for the page.
 //! * 10..16: turn of the image that was written last.
@@ -47,7 +47,7 @@ pub(super) enum Kind {
 pub(super) enum Used {
     #[default]
     None,
-    /// The first blocks, so many.
+    /// A chain in this number of first blocks.
     Chain(u8),
     /// The cumulative delta with this number.
     Cumulative(u8),
@@ -77,7 +77,7 @@ impl Used {
         usize::from(number).checked_rem(most.min(2)).unwrap_or(0)
     }
 
-    /// How many blocks must be read to have the deltas that count, if a page has so many.
+    /// The number of blocks that must be read to have the deltas that count. A page has `most` delta blocks.
     pub(super) fn blocks(self, most: usize) -> usize {
         match self {
             Used::None => 0,
@@ -141,7 +141,7 @@ impl PageState {
         PageState::of(bits)
     }
 
-    /// The same page, whose image has so many blocks.
+    /// The same page, with an image of this number of blocks.
     pub(super) fn with_blocks(self, blocks: usize) -> PageState {
         PageState { blocks: u8::try_from(blocks).unwrap_or(0), ..self }
     }

@@ -14,8 +14,9 @@ use crate::store::seam::{Base, PageWriter, PlaceBytes};
 use crate::store::{ChangedParts, PageStore};
 use std::ops::{Range, RangeInclusive};
 
-/// The store syncs when so many pages are not synced: one in 32, but these at least and at most. Then it can trim the
-/// images that these pages replace, and write delta blocks beside the new ones.
+/// The store syncs when one page in 32 is not synced, but not with fewer pages than the start of this range, and always
+/// with more than its end. Then it can trim the images that these pages replace, and write delta blocks beside the new
+/// ones.
 const SYNC_PAGES: RangeInclusive<u64> = 64..=1024;
 
 /// A page to be written.

@@ -24,7 +24,7 @@ pub(crate) struct PlaceAllocator {
     lowest: Vec<usize>,
     used: u64,
     longest_places: LongestPlaces,
-    /// Places begin at multiples of so many grains.
+    /// Places begin at multiples of this number of grains.
     align: u32,
     released_twice: bool,
 }

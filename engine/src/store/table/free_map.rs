@@ -38,7 +38,7 @@ pub(super) struct FreeMap {
     pub(super) live: u64,
 }
 
-/// Bytes of the head and of the counts of so many regions.
+/// Bytes of the head and of the counts of this number of regions.
 fn counts_end(regions: usize) -> usize {
     (HEAD + 2 * regions).next_multiple_of(8)
 }

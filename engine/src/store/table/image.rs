@@ -145,9 +145,9 @@ fn rounded(place: usize, unit: usize, page_size: usize) -> usize {
 pub(crate) struct ImageBatch {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
-    /// For sealed images; then for what was in `bytes`.
+    /// A buffer for sealed images, and then for the content of `bytes`.
     sealed: Vec<u8>,
-    /// For compressed pages, one for each image.
+    /// Buffers for compressed pages, one for each image.
     compressed: Vec<Vec<u8>>,
 }
 

@@ -41,7 +41,7 @@ pub(super) fn describe_damage(chunks: &Range<usize>) -> String {
 pub(super) struct EntryLimits {
     /// No page has this id or a greater one.
     pub(super) high_water: u32,
-    /// In grains.
+    /// The length of the longest image, in grains.
     pub(super) longest_image: u64,
 }
 
@@ -212,7 +212,7 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    /// Nothing instead of an error, if damaged parts are left out.
+    /// Returns `nothing` instead of an error, if damaged parts are left out.
     fn or_nothing<T>(&self, found: Result<T>, nothing: T) -> Result<T> {
         match self.reading {
             Reading::All | Reading::Mapped => found,

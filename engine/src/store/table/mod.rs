@@ -101,7 +101,7 @@ pub(super) struct TableParts {
 }
 
 impl TableParts {
-    /// Those of an empty file.
+    /// The parts of an empty file.
     pub(super) fn new(page_size: usize) -> TableParts {
         TableParts { state: State::default(), space: Space::new(page_size) }
     }

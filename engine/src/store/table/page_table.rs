@@ -336,7 +336,7 @@ impl PageTable {
         (self.pages, self.live) = (self.pages.saturating_add(pages), self.live.saturating_add(live));
     }
 
-    /// Notes that a chunk with so many pages, and so many grains of images, is in the last durable checkpoint.
+    /// Notes that a chunk with this number of pages, and of grains of images, is in the last durable checkpoint.
     pub(crate) fn add_home(&mut self, index: usize, home: Location, (pages, live): (u64, u64), with_image: WithImage) {
         self.set_home(index, Some(home));
         self.count(pages, live);
@@ -369,19 +369,20 @@ impl PageTable {
         self.make_room(missing.index, MOST_LOOKS.min(self.chunks.len()));
     }
 
-    /// A checkpoint that has captured so many chunks is durable: all that have not changed since can leave the memory.
+    /// Notes that a checkpoint that has captured this number of chunks is durable: all chunks that have not changed
+    /// since can leave the memory.
     pub(crate) fn captured_are_durable(&mut self, captured: usize) {
         self.opened = HashMap::new();
         let looks = MOST_LOOKS + LOOKS_AT_CHECKPOINT * captured;
         self.make_room(usize::MAX, looks.min(2 * self.chunks.len()));
     }
 
-    /// From now on at least so many bytes of chunks stay in memory.
+    /// From now on at least this number of bytes of chunks stays in memory.
     pub(crate) fn keep_bytes(&mut self, bytes: usize) {
         self.least_kept = self.least_kept.max(bytes / CHUNK_BYTES);
     }
 
-    /// From now on at least so many chunks stay in memory.
+    /// From now on at least this number of chunks stays in memory.
     pub(crate) fn keep(&mut self, least: usize) {
         self.least_kept = least;
         self.make_room(usize::MAX, MOST_LOOKS.min(self.chunks.len()));

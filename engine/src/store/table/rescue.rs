@@ -118,7 +118,7 @@ struct Images {
     newest: BTreeMap<PageId, (Lsn, Location)>,
     /// The page size in an allocation map. The first page of every database is an allocation map.
     page_size: Option<usize>,
-    /// Those in the pages, if an image needs one.
+    /// The dictionaries in the pages, if an image needs one.
     dictionaries: Dictionaries,
 }
 
@@ -151,7 +151,7 @@ impl Images {
         })
     }
 
-    /// Without the images that are too long for pages of that size.
+    /// The same images, without those that are too long for pages of that size.
     fn of_pages(mut self, page_size: usize) -> Images {
         let most = grains_of(page_size + IMAGE_HEADER);
         self.newest.retain(|_, (_, location)| location.place.grains() <= most);

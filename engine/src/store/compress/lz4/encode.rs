@@ -6,7 +6,7 @@ use std::ops::Range;
 
 const ENTRIES: usize = 1 << ENTRY_BITS;
 const ENTRY_BITS: u32 = 12;
-/// The last match of a block begins at least so many bytes before its end.
+/// The last match of a block begins at least this number of bytes before its end.
 const LAST_MATCH: usize = 12;
 /// The last bytes of a block are literals.
 const LAST_LITERALS: usize = 5;

@@ -17,7 +17,7 @@ const MIN_MATCH: usize = 4;
 /// A length in a token that says that more of it follows.
 const MORE: usize = 15;
 
-/// The bytes at `at`; `None` if there are not so many.
+/// The bytes at `at`; `None` if there are too few.
 #[inline(always)]
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
