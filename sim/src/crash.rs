@@ -222,7 +222,7 @@ struct Effect<'a> {
 
 enum What<'a> {
     Write(&'a [u8]),
-    /// So many bytes become zeros.
+    /// This number of bytes becomes zeros.
     Trim(usize),
     /// Everything from the start on becomes zero, because the file ends there.
     End,

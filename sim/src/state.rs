@@ -91,7 +91,7 @@ impl State {
         Ok(())
     }
 
-    /// Does `change` to `file`, for reads at once, for good at the next sync.
+    /// Does `change` to `file`. Reads see it at once. It is durable after the next sync.
     pub(crate) fn change(&mut self, file: FileId, change: Change) {
         let target = &mut self.files[file];
         change.apply(&mut target.visible);
@@ -134,7 +134,7 @@ impl State {
         self.files[file].versions.synced(self.events.len(), content);
     }
 
-    /// Makes some changes of `file` durable and loses the others for good.
+    /// Makes some changes of `file` durable and loses the others permanently.
     pub(crate) fn fail_sync(&mut self, file: FileId) {
         let mut rng = self.rng.fork();
         let content = crash::scatter_some(self, file, &mut rng);
@@ -162,7 +162,7 @@ impl State {
         }
     }
 
-    /// Does `naming` to the folder, for good at the next sync of the folder.
+    /// Does `naming` to the folder. It is durable after the next sync of the folder.
     pub(crate) fn rename(&mut self, naming: Naming) {
         naming.apply(&mut self.names);
         self.folder.changed(self.events.len());
@@ -204,7 +204,8 @@ impl State {
         fits
     }
 
-    /// Where a write at `offset` of `file` goes astray: other blocks, inside the file if it has any.
+    /// The offset to which a write at `offset` of `file` is misdirected: another block, inside the file if it has
+    /// others.
     pub(crate) fn astray(&mut self, file: FileId, offset: u64) -> u64 {
         let block = DEVICE_BLOCK as u64;
         let (own, blocks) = (offset / block, self.files[file].visible.len().div_ceil(block));
@@ -214,7 +215,7 @@ impl State {
     }
 }
 
-/// What a device says that has failed.
+/// The error of a device that has failed.
 pub(crate) fn device_error(action: &'static str, path: &Path) -> Error {
     Error::io(action, path, std::io::Error::other("the device has failed"))
 }

@@ -320,7 +320,7 @@ pub enum Error {
         limit: usize,
         /// The oldest open snapshot.
         snapshot: Lsn,
-        /// For how many seconds it has kept replaced entries.
+        /// The number of seconds for which it has kept replaced entries.
         seconds: u64,
     },
     /// All page ids are taken.

@@ -213,7 +213,7 @@ impl DirectIo {
         Ok(())
     }
 
-    /// These bytes of the file have changed.
+    /// Notes that these bytes of the file have changed.
     fn changed(&self, offset: u64, len: u64) {
         self.ahead.forget(offset, offset.saturating_add(len));
     }

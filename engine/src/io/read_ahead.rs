@@ -39,7 +39,7 @@ struct Piece {
 
 #[derive(Debug, Default)]
 struct State {
-    /// By their offsets. They do not overlap.
+    /// The pieces, by their offsets. They do not overlap.
     pieces: BTreeMap<u64, Piece>,
     /// Their offsets, by their numbers.
     by_number: BTreeMap<u64, u64>,

@@ -19,7 +19,7 @@ pub trait BulkSink {
     fn allocate(&mut self) -> Result<PageId>;
     /// Writes the packed content of a page. Each allocated page is written once, in any order.
     fn write(&mut self, id: PageId, packed: &[u8]) -> Result<()>;
-    /// Writes what [`BulkSink::write`] has kept back. It is called once, after the last page but for the root.
+    /// Writes the pages that [`BulkSink::write`] has kept back. It is called once, after the last page except the root.
     fn finish(&mut self) -> Result<()> {
         Ok(())
     }

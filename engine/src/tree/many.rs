@@ -43,7 +43,7 @@ impl LeafHint {
 struct Sought<'k> {
     key: &'k [u8],
     page: PageId,
-    /// As in [`LeafHint`].
+    /// The same field as in [`LeafHint`].
     inner: u8,
 }
 

@@ -108,12 +108,13 @@ impl Engine {
         }
     }
 
-    /// With bounds of the work of a recovery.
+    /// The same engine, with bounds of the work of a recovery.
     pub(crate) fn bounded(self, redo_bounds: RedoBounds) -> Engine {
         Engine { redo_bounds, ..self }
     }
 
-    /// With this number of bytes of superseded images from which on a checkpoint may be taken because of them.
+    /// The same engine. With at least this number of bytes of superseded images, a checkpoint may be taken because of
+    /// them.
     pub(crate) fn crowded_from(self, most_superseded: u64) -> Engine {
         Engine { most_superseded, ..self }
     }

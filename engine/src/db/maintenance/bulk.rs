@@ -35,14 +35,14 @@ pub(crate) struct Sink<'t> {
     tx: &'t WriteTransaction,
     fill: TargetFill,
     waiting: PackedPages,
-    /// So many are written together.
+    /// The number of pages that are written together.
     batch: usize,
     /// They are written in another thread.
     in_thread: bool,
 }
 
 impl<'t> Sink<'t> {
-    /// For the pages of a table with this policy.
+    /// A sink for the pages of a table with this policy.
     pub(crate) fn for_table(tx: &'t WriteTransaction, table: TableId, policy: PagePolicy) -> Sink<'t> {
         let engine = &tx.shared.engine;
         let compression = engine.compression();

@@ -139,7 +139,7 @@ impl Builder {
         Ok(report)
     }
 
-    /// These options. Options that are not set are taken from a database.
+    /// Returns these options. Options that are not set are taken from the statistics of a database.
     fn or_options_of(&self, stats: &DatabaseStats) -> Builder {
         let store = self.store.or(stats.store);
         let delta = self.delta.or(stats.delta);

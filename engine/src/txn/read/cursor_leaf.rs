@@ -56,7 +56,7 @@ thread_local! {
 pub(super) struct ReusedLeaf(Option<Box<CursorLeaf>>);
 
 impl ReusedLeaf {
-    /// Without a leaf.
+    /// Memory without a leaf.
     #[inline]
     pub(super) fn empty() -> ReusedLeaf {
         let mut spare = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();

@@ -4,7 +4,7 @@ use crate::base::{Error, Result};
 use crate::txn::engine::Engine;
 
 impl Engine {
-    /// Reserves space in the file for all dirty pages and this number of other pages, of which so many may be new.
+    /// Reserves space in the file for all dirty pages and for `pages` other pages, of which `new` may be new.
     ///
     /// # Errors
     /// [`Error::Full`]; nothing is reserved then.

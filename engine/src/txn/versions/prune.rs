@@ -7,9 +7,9 @@ use crate::txn::large;
 
 /// How many events pruning examines under one lock of the versions.
 const PIECE: usize = 1024;
-/// How many pieces a commit removes of what was kept for closed snapshots.
+/// The number of pieces that a commit removes of the before-images that were kept for closed snapshots.
 const COMMIT_PIECES: usize = 2;
-/// How many of these pieces the thread removes that closes a snapshot.
+/// The number of these pieces that a thread removes when it closes a snapshot.
 const CLOSE_PIECES: usize = 32;
 /// Bytes of memory for a detached subtree that is not yet freed.
 const DETACHED_BYTES: usize = 64;

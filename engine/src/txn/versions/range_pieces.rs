@@ -37,7 +37,7 @@ type Beside<'p> = [Option<(&'p Border, &'p Piece)>; 2];
 /// Pieces, ordered by their borders.
 #[derive(Default)]
 pub(crate) struct Pieces {
-    /// By their lower borders.
+    /// The pieces, by their lower borders.
     pieces: BTreeMap<Border, Piece>,
     /// The ranges that the pieces cover or have covered, with adjacent ranges merged. So a range over many pieces is
     /// added without a search through each of them.

@@ -27,7 +27,7 @@ pub(crate) struct SnapshotState {
     pub(crate) visible: Lsn,
     /// The oldest open snapshot.
     pub(crate) oldest: Option<Lsn>,
-    /// The snapshots that were closed for good. Each is in this list once.
+    /// The closed snapshots. Each is in this list once.
     pub(crate) closed: Vec<Lsn>,
 }
 
