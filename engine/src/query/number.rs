@@ -26,7 +26,7 @@ impl Number {
 }
 
 impl Ord for Number {
-    /// By value. -0 is 0; every NaN, whatever its sign, is equal to every other and above all numbers.
+    /// Compares values. -0 equals 0. All NaNs are equal, whatever their signs, and greater than all numbers.
     fn cmp(&self, other: &Number) -> Ordering {
         match (*self, *other) {
             (Number::Unsigned(a), Number::Unsigned(b)) => a.cmp(&b),

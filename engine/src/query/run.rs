@@ -140,7 +140,7 @@ fn by_leaves(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) -
     let (engine, tree, _) = table.source();
     let parts = shares(plan, engine.dividers(tree, &plan.range)?);
     match of_parts(table, plan, columns, &parts) {
-        // Several threads keep some numbers several times: one alone may do with fewer.
+        // Several threads may keep the same number several times. A single thread may need fewer.
         Err(Error::TooManyNumbers { .. }) if parts.len() > 1 => {
             of_parts(table, plan, columns, std::slice::from_ref(&plan.range))
         }
@@ -179,8 +179,8 @@ fn of_parts(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns, pa
     Ok(all)
 }
 
-/// Does `one` for each of some ranges, the last on this thread and each other on its own, as far as the system gives
-/// any.
+/// Calls `one` for each range: for the last one on this thread, and for each other one on a thread of its own, if the
+/// system can start it.
 fn side_by_side<R: Send>(
     ranges: &[KeyRange],
     builder: fn() -> Builder,
@@ -213,7 +213,7 @@ fn shares(plan: &Plan<'_>, dividers: Vec<Vec<u8>>) -> Vec<KeyRange> {
     parts
 }
 
-/// One thread's way through its leaves.
+/// The state of one thread while it reads its leaves.
 struct Scan<'s> {
     engine: &'s Engine,
     columns: &'s Columns,
@@ -265,7 +265,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// A leaf all of whose entries count.
+    /// Adds a leaf of which all entries are selected.
     fn leaf(&mut self, page: Page<'_>, slots: Range<usize>) -> Result<()> {
         self.found.count += slots.len() as u64;
         let Columns { types: [of_key, of_value], needs: [key, value] } = *self.columns;

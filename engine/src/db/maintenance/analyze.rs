@@ -13,7 +13,7 @@ use crate::page::Page;
 use crate::store::{Compression, PageCompression, PagePolicy, PageStore, Places, Target, Trial};
 use std::collections::HashMap;
 
-/// About the most pages that are sampled.
+/// The approximate maximum number of sampled pages.
 const SAMPLED_PAGES: usize = 20_000;
 /// Pages between two calls of `progress`.
 pub(super) const STEP: u64 = 256;

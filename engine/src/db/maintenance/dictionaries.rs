@@ -35,8 +35,8 @@ pub struct DictionaryInfo {
 }
 
 impl Database {
-    /// The dictionaries in the file, in the order of their numbers. One that is not used any more stays until a
-    /// compaction finds that no page needs it.
+    /// The dictionaries in the file, in the order of their numbers. An unused dictionary stays until a compaction finds
+    /// that no page needs it.
     ///
     /// ```
     /// assert_eq!(duramen::Database::in_memory()?.dictionaries()?, []);

@@ -344,7 +344,7 @@ pub(super) fn decide(strategy: Strategy, samples: &[&Sample], index: usize) -> R
 mod tests {
     use super::*;
 
-    /// Pages of 16 grains, compressed to these many.
+    /// Pages of 16 grains, each compressed to one of these numbers of grains.
     fn sample(stored: &[u64]) -> Sample {
         let methods = vec![MethodSample { stored: stored.to_vec(), ..MethodSample::default() }];
         Sample { plain: vec![16; stored.len()], methods }

@@ -39,7 +39,7 @@ impl WriteTransaction {
         let work = move || write(&shared, std::mem::take(&mut *batch.lock()));
         match std::thread::Builder::new().name("duramen-pages".into()).spawn(work) {
             Ok(thread) => *self.unlogged_writer.0.lock() = Some(thread),
-            // The system has no thread to give.
+            // The system cannot start a thread.
             Err(_) => return self.note_written(write(&self.shared, std::mem::take(&mut *pages.lock()))),
         }
         Ok(())

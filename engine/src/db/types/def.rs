@@ -162,9 +162,9 @@ impl<'n, K: Key, V: Value> TableDef<'n, K, V> {
         self
     }
 
-    /// Allows a dictionary of Zstandard for the pages of the table, if the table is created. A dictionary is what the
-    /// compression knows of the pages beforehand. [`Database::compact`](crate::Database::compact) trains it on pages of
-    /// the table, if it saves more than it takes, and compresses all pages of the table with it. Until then there is
+    /// Allows a dictionary of Zstandard for the pages of the table, if the table is created. A dictionary has bytes
+    /// that are frequent in the pages of the table. [`Database::compact`](crate::Database::compact) trains it on pages
+    /// of the table, if it saves more than it takes, and compresses all pages of the table with it. Until then there is
     /// none.
     ///
     /// ```

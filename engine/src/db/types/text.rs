@@ -35,7 +35,7 @@ impl DynType {
         Ok(out)
     }
 
-    /// The prefix that exactly the encodings of those values have that begin with `text`.
+    /// The prefix of the encodings of exactly the values that begin with `text`.
     ///
     /// Each prefix of a byte string or a text is a beginning of it. A tuple begins with its first parts; the last given
     /// part must be complete, unless it is a string. For example, `oa`, `oak,` and `oak,7` are beginnings of `("oak",
