@@ -1,6 +1,7 @@
-//! Bits and bytes by position, with bounds checks. A read outside the slice gives zero, and a write outside it is
-//! dropped. The callers have compared lengths before, so this does not happen for sound blocks. Code for a single codec
-//! must not be in this file.
+//! Bits and bytes by position, with bounds checks. A read outside the slice gives zero. A write outside it panics, in
+//! release builds too. An operation on bytes that may be damaged compares lengths and returns an error before it
+//! writes, so only a bug in this crate can cause a panic. If such a write were ignored, the bytes of a wrong block would
+//! be kept. Code for a single codec must not be in this file.
 #![allow(clippy::cast_possible_truncation, reason = "positions and lengths here are below 2^32")]
 
 /// The number of bits of `value`; 0 for 0.
@@ -30,15 +31,37 @@ fn get_bytes_near_end(bytes: &[u8], at: usize, len: usize) -> u64 {
     rest.iter().take(len.min(8)).enumerate().fold(0, |value, (i, &byte)| value | u64::from(byte) << (8 * i))
 }
 
+/// The assertion of all writes in this crate.
+#[inline(always)]
+pub(crate) fn must_fit(fits: bool) {
+    assert!(fits, "a write outside of the space of a block: this is a bug in the codec");
+}
+
+/// `to[at..at + len]`, to be written. It must be inside `to`.
+#[inline(always)]
+pub(crate) fn range_mut<T>(to: &mut [T], at: usize, len: usize) -> &mut [T] {
+    let range = to.get_mut(at..at.saturating_add(len));
+    must_fit(range.is_some());
+    range.unwrap_or_default()
+}
+
+/// Changes the element at `at`, which must be inside `to`.
+#[inline(always)]
+pub(crate) fn change<T>(to: &mut [T], at: usize, change: impl FnOnce(&mut T)) {
+    let element = to.get_mut(at);
+    must_fit(element.is_some());
+    if let Some(element) = element {
+        change(element);
+    }
+}
+
 /// Writes the low `len` bytes of `value` at `at`, little-endian. `len` is at most 8.
 #[inline(always)]
 pub(crate) fn put_bytes(bytes: &mut [u8], at: usize, len: usize, value: u64) {
     let field = value.to_le_bytes();
-    if let Some(to) = bytes.get_mut(at..at.saturating_add(len))
-        && let Some(from) = field.get(..len)
-    {
-        to.copy_from_slice(from);
-    }
+    let from = field.get(..len);
+    must_fit(from.is_some());
+    range_mut(bytes, at, len).copy_from_slice(from.unwrap_or_default());
 }
 
 /// The `width` bits from bit `at` on, low bit first. `width` is at most 64.
@@ -67,14 +90,14 @@ pub(crate) fn put_bits(bytes: &mut [u8], at: usize, width: u32, value: u64) {
 /// Moves all bits from bit `at` on up by `width`, which is at most 64, and writes the low bits of `value` there. The
 /// last `width` bits of `bytes` are lost.
 pub(crate) fn insert_bits(bytes: &mut [u8], at: usize, width: u32, value: u64) {
-    let behind = at + width as usize;
-    let Some(mut end) = (8 * bytes.len()).checked_sub(behind).map(|_| bytes.len()) else { return };
+    let (behind, mut end) = (at + width as usize, bytes.len());
+    must_fit(behind <= 8 * end);
     let first = get_bits(bytes, at, 64);
     // Word by word from the end: the bits of a word come from lower positions, which are not yet written.
     let up = (width as usize).div_ceil(8);
     let shift = (8 * up as u32).wrapping_sub(width);
     while let Some(from) = end.checked_sub(8).filter(|from| 8 * from >= behind) {
-        let Some(source) = bytes.get(from - up..) else { return };
+        let source = bytes.get(from - up..).unwrap_or_default();
         let low = source.first_chunk().map_or(0, |word| u64::from_le_bytes(*word)) >> shift;
         let high = source.get(8).map_or(0, |byte| u64::from(*byte) << 1 << (63 - shift));
         put_bytes(bytes, from, 8, low | high);
@@ -107,16 +130,38 @@ mod tests {
         fn bits_go_between_others(bytes in prop::collection::vec(any::<u8>(), 0..60), at in 0usize..480, width in 0u32..=64, value: u64) {
             let all: Vec<u64> = (0..8 * bytes.len()).map(|bit| get_bits(&bytes, bit, 1)).collect();
             let mut changed = bytes.clone();
+            if at + width as usize > all.len() {
+                let done = std::panic::catch_unwind(move || insert_bits(&mut changed, at, width, value));
+                prop_assert!(done.is_err());
+                return Ok(());
+            }
             insert_bits(&mut changed, at, width, value);
             let mut expected = all.clone();
-            if at + width as usize <= all.len() {
-                expected.splice(at..at, (0..width).map(|bit| value >> bit & 1));
-                expected.truncate(all.len());
-            }
+            expected.splice(at..at, (0..width).map(|bit| value >> bit & 1));
+            expected.truncate(all.len());
             for (bit, expected) in expected.into_iter().enumerate() {
                 prop_assert_eq!(get_bits(&changed, bit, 1), expected, "bit {}", bit);
             }
         }
+    }
+
+    /// A write that does not fit panics and changes nothing.
+    #[test]
+    fn a_write_outside_of_the_slice_panics() {
+        let refused = |write: fn(&mut [u8])| {
+            let mut bytes = [7; 8];
+            let write = std::panic::AssertUnwindSafe(|| write(&mut bytes));
+            assert!(std::panic::catch_unwind(write).is_err());
+            assert_eq!(bytes, [7; 8]);
+        };
+        refused(|bytes| put_bytes(bytes, 5, 4, 0));
+        refused(|bytes| put_bytes(bytes, 9, 0, 0));
+        refused(|bytes| put_bytes(bytes, usize::MAX, 1, 0));
+        refused(|bytes| put_bytes(bytes, 0, 9, 0));
+        refused(|bytes| put_bits(bytes, 60, 5, 0));
+        refused(|bytes| insert_bits(bytes, 60, 5, 0));
+        refused(|bytes| range_mut(bytes, 1, 8).fill(0));
+        refused(|bytes| change(bytes, 8, |byte| *byte = 0));
     }
 
     #[test]

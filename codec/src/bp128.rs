@@ -6,7 +6,7 @@
 //! after row gives the prefix sums of all lanes at once, and only the totals of the lanes need a prefix sum across a
 //! vector. A search or a sum never needs the keys in order.
 
-use crate::bits::width;
+use crate::bits::{change, width};
 use crate::error::{ENDS_BELOW, LONGER};
 use crate::frame::{append_recoded, at, claimed_width, extent, low_bytes};
 use crate::gaps::gaps;
@@ -71,9 +71,7 @@ impl<T: Int> Scheme<T> for Bp128 {
         let lanes = shape_of(values);
         let mut fields = [T::default(); MAX_BLOCK];
         for (i, gap) in (1..).zip(gaps(values)) {
-            if let Some(to) = fields.get_mut(i % lanes.rows * Lanes::<T>::COUNT + i / lanes.rows) {
-                *to = T::narrow(gap);
-            }
+            change(&mut fields, i % lanes.rows * Lanes::<T>::COUNT + i / lanes.rows, |to| *to = T::narrow(gap));
         }
         if T::pack(level, &lanes, &fields, T::default(), out) {
             return extent(lanes.width);

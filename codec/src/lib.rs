@@ -7,7 +7,8 @@
 //!
 //! Pages, I/O and allocation must not be in this crate. Bytes and descriptors are not trusted: whatever their content,
 //! an operation returns a result or an [`Error`] and stays inside the slice. If the bytes are not those of an encoder,
-//! the result has no meaning; [`Codec::check`] tests this.
+//! the result has no meaning; [`Codec::check`] tests this. A write that does not fit is never left out. If bytes can
+//! cause it, the operation returns an error; if only a bug in this crate can cause it, the operation panics.
 //!
 //! ```
 //! use duramen_codec::{Block, Codec, MAX_BLOCK};

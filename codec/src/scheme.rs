@@ -125,9 +125,7 @@ pub(crate) fn recode_insert<T: Int, S: Scheme<T>>(block: &mut Block<T>, bytes: &
         return Ok(Edit::Unchanged(index));
     }
     values.copy_within(index..count, index + 1);
-    if let Some(place) = values.get_mut(index) {
-        *place = key;
-    }
+    *values.get_mut(index).ok_or(Error::Full)? = key;
     recode::<T, S>(block, bytes, values.get(..=count).unwrap_or_default())?;
     Ok(Edit::Done(index))
 }

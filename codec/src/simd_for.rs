@@ -3,6 +3,7 @@
 //! The field of key `i` is its distance from the first key. It is in row `i / lanes` and lane `i % lanes`. Field 0 is
 //! zero.
 
+use crate::bits::range_mut;
 use crate::error::{ENDS_BELOW, LONGER};
 use crate::frame::{append_recoded, at, claimed_width, extent, frame_width};
 use crate::int::total;
@@ -94,9 +95,7 @@ impl<T: Int> Scheme<T> for SimdFor {
         let (Some(&first), Some(&last)) = (values.first(), values.last()) else { return 0 };
         let lanes = Lanes::<T>::holding(values.len(), frame_width(first, last));
         let mut fields = [first; MAX_BLOCK];
-        if let Some(to) = fields.get_mut(..values.len()) {
-            to.copy_from_slice(values);
-        }
+        range_mut(&mut fields, 0, values.len()).copy_from_slice(values);
         if T::pack(level, &lanes, &fields, first, out) {
             return extent(lanes.width);
         }

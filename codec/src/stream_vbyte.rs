@@ -3,7 +3,7 @@
 
 use core::marker::PhantomData;
 
-use crate::bits::{get_bytes, put_bytes};
+use crate::bits::{change, get_bytes, put_bytes, range_mut};
 use crate::error::{CUT, LONG};
 use crate::gaps::{GapFormat, GapPosition, Kernels, Walk};
 use crate::varint_gb::{code_of, gap_len, len_in, per_control, spare_codes, takes_no_more};
@@ -74,14 +74,9 @@ fn splice_codes<T: Int>(
 ) {
     let per = per_control::<T>();
     let start = place.gap - place.gap % per;
-    if let (Some(to), Some(from)) = (new.get_mut(..start / per), old.get(..start / per)) {
-        to.copy_from_slice(from);
-    }
-    let mut push = |gap: usize, len: usize| {
-        if let Some(control) = new.get_mut(gap / per) {
-            *control |= code_of::<T>(len, gap % per);
-        }
-    };
+    let kept = old.get(..start / per).unwrap_or_default();
+    range_mut(new, 0, start / per).copy_from_slice(kept);
+    let mut push = |gap: usize, len: usize| change(new, gap / per, |control| *control |= code_of::<T>(len, gap % per));
     let len_of = |gap: usize| len_in::<T>(old.get(gap / per).copied().unwrap_or(0), gap % per);
     (start..place.gap).for_each(|gap| push(gap, len_of(gap)));
     (place.gap..).zip(added).for_each(|(gap, &value)| push(gap, gap_len(value)));
@@ -107,14 +102,11 @@ impl<T: Int> GapFormat<T> for StreamVByte {
 
     fn write_gaps(gaps: impl Iterator<Item = u64>, count: usize, out: &mut [u8]) {
         let mut at = count.div_ceil(per_control::<T>());
-        if let Some(controls) = out.get_mut(..at) {
-            controls.fill(0);
-        }
+        range_mut(out, 0, at).fill(0);
         for (i, gap) in gaps.enumerate() {
             let len = gap_len(gap);
-            if let Some(control) = out.get_mut(i / per_control::<T>()) {
-                *control |= code_of::<T>(len, i % per_control::<T>());
-            }
+            let code = code_of::<T>(len, i % per_control::<T>());
+            change(out, i / per_control::<T>(), |control| *control |= code);
             put_bytes(out, at, len, gap);
             at += len;
         }
@@ -157,9 +149,7 @@ impl<T: Int> GapFormat<T> for StreamVByte {
             room.copy_within(old_controls..place.at, controls);
             room.copy_within(from..used, start + len);
         }
-        if let Some(to) = room.get_mut(..controls) {
-            to.copy_from_slice(new_controls);
-        }
+        range_mut(room, 0, controls).copy_from_slice(new_controls);
         let mut at = start;
         for &gap in added {
             put_bytes(room, at, gap_len(gap), gap);

@@ -7,7 +7,7 @@
 
 use core::marker::PhantomData;
 
-use crate::bits::{get_bytes, put_bytes, width};
+use crate::bits::{change, get_bytes, must_fit, put_bytes, range_mut, width};
 use crate::error::{CUT, LEFT_OVER, LONG};
 use crate::gaps::{GapFormat, GapPosition, Kernels, Walk, gaps};
 use crate::{Error, Int, MAX_BLOCK, Result};
@@ -140,25 +140,28 @@ struct Writer<'a, T> {
 }
 
 impl<T: Int> Writer<'_, T> {
+    /// Returns an error and writes nothing if there is no room.
     #[inline(always)]
-    fn push(&mut self, gap: u64, len: usize) {
+    fn push(&mut self, gap: u64, len: usize) -> Result<()> {
+        if self.at + usize::from(self.slot == 0) + len > self.out.len() {
+            return Err(CUT);
+        }
         if self.slot == 0 {
             self.group = self.at;
             put_bytes(self.out, self.at, 1, 0);
             self.at += 1;
         }
-        if let Some(control) = self.out.get_mut(self.group) {
-            *control |= code_of::<T>(len, self.slot);
-        }
+        change(self.out, self.group, |control| *control |= code_of::<T>(len, self.slot));
         put_bytes(self.out, self.at, len, gap);
         self.at += len;
         self.slot = (self.slot + 1) % per_control::<T>();
+        Ok(())
     }
 
     /// If the last group is partial, moves its control byte after its gaps.
     fn finish(self) {
-        if let Some(group) = self.out.get_mut(self.group..self.at).filter(|_| self.slot > 0) {
-            group.rotate_left(1);
+        if self.slot > 0 {
+            range_mut(self.out, self.group, self.at - self.group).rotate_left(1);
         }
     }
 }
@@ -189,9 +192,9 @@ impl<T: Int> GapFormat<T> for VarIntGb {
         count.div_ceil(per_control::<T>()) + gaps.map(gap_len).sum::<usize>()
     }
 
-    fn write_gaps(gaps: impl Iterator<Item = u64>, _count: usize, out: &mut [u8]) {
+    fn write_gaps(mut gaps: impl Iterator<Item = u64>, _count: usize, out: &mut [u8]) {
         let mut writer = Writer::<T> { out, at: 0, group: 0, slot: 0, key: PhantomData };
-        gaps.for_each(|gap| writer.push(gap, gap_len(gap)));
+        must_fit(gaps.try_for_each(|gap| writer.push(gap, gap_len(gap))).is_ok());
         writer.finish();
     }
 
@@ -228,30 +231,29 @@ impl<T: Int> GapFormat<T> for VarIntGb {
         let out = bytes.get_mut(place.at..needed).ok_or(Error::NoRoom { needed })?;
         if let Err(error) = rewrite::<T>(rest, gaps - (place.gap - slot), slot, removed, added, out) {
             // A group is damaged, so the change is undone.
-            if let Some(out) = bytes.get_mut(place.at..used) {
-                out.copy_from_slice(rest);
-            }
+            range_mut(bytes, place.at, rest.len()).copy_from_slice(rest);
             return Err(error);
         }
         Ok(needed)
     }
 }
 
-/// Writes the `gaps` gaps of `rest` to `out`, with `added` in place of the `removed` gaps from `at` on.
+/// Writes the `gaps` gaps of `rest` to `out`, with `added` in place of the `removed` gaps from `at` on. Returns an error
+/// if the groups do not end with `rest`: with damaged control bytes the gaps may have any lengths.
 fn rewrite<T: Int>(rest: &[u8], gaps: usize, at: usize, removed: usize, added: &[u64], out: &mut [u8]) -> Result<()> {
     let mut walk = GbWalk::<T>::new(rest, gaps);
     let mut writer = Writer::<T> { out, at: 0, group: 0, slot: 0, key: PhantomData };
     for _ in 0..at {
         let (from, len) = walk.skip()?;
-        writer.push(get_bytes(rest, from, len), len);
+        writer.push(get_bytes(rest, from, len), len)?;
     }
-    added.iter().for_each(|&gap| writer.push(gap, gap_len(gap)));
+    added.iter().try_for_each(|&gap| writer.push(gap, gap_len(gap)))?;
     for _ in 0..removed {
         walk.skip()?;
     }
     for _ in at + removed..gaps {
         let (from, len) = walk.skip()?;
-        writer.push(get_bytes(rest, from, len), len);
+        writer.push(get_bytes(rest, from, len), len)?;
     }
     writer.finish();
     if walk.at_end() { Ok(()) } else { Err(LEFT_OVER) }

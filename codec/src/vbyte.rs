@@ -1,6 +1,7 @@
 //! VByte and Masked VByte: gaps in groups of seven bits, the low group first. The top bit is set in all bytes of a gap
 //! but the last. Both codecs have the same bytes; Masked VByte reads them with vector kernels.
 
+use crate::bits::range_mut;
 use crate::error::{CUT, LONG};
 use crate::gaps::{GapFormat, GapPosition, Kernels, Walk};
 use crate::{Error, Int, Result};
@@ -17,7 +18,7 @@ pub(crate) fn gap_len(gap: u64) -> usize {
 #[inline(always)]
 fn write_gap(out: &mut [u8], at: usize, mut gap: u64) -> usize {
     let len = gap_len(gap);
-    for (i, to) in out.iter_mut().skip(at).take(len).enumerate() {
+    for (i, to) in range_mut(out, at, len).iter_mut().enumerate() {
         let more = if i + 1 < len { 0x80 } else { 0 };
         *to = gap.to_le_bytes()[0] & 0x7f | more;
         gap >>= 7;

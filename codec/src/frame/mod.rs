@@ -7,7 +7,7 @@ mod kernels;
 #[cfg(target_arch = "x86_64")]
 mod search;
 
-use crate::bits::{get_bits, insert_bits, mask, put_bits, put_bytes, width};
+use crate::bits::{get_bits, insert_bits, mask, put_bits, put_bytes, range_mut, width};
 use crate::error::ENDS_BELOW;
 use crate::scheme::{Scheme, body, recode, recode_insert, unpack};
 use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
@@ -219,9 +219,7 @@ impl<T: Int> Scheme<T> for For {
         }
         let (used, needed) = (size(count, width), size(count + 1, width));
         let room = bytes.get_mut(..needed).ok_or(Error::NoRoom { needed })?;
-        if let Some(grown) = room.get_mut(used..) {
-            grown.fill(0);
-        }
+        range_mut(room, used, needed - used).fill(0);
         put_bits(room, (count - 1) * width as usize, width, key.widen() - block.first.widen());
         block.last = key;
         block.count += 1;
@@ -250,9 +248,7 @@ impl<T: Int> Scheme<T> for For {
         }
         let (used, needed) = (old.len(), size(count + 1, width));
         let room = bytes.get_mut(..needed).ok_or(Error::NoRoom { needed })?;
-        if let Some(grown) = room.get_mut(used..) {
-            grown.fill(0);
-        }
+        range_mut(room, used, needed - used).fill(0);
         insert_bits(room, (found.index - 1) * width as usize, width, field);
         block.count += 1;
         Ok(Edit::Done(found.index))

@@ -6,6 +6,7 @@
 use core::arch::x86_64::*;
 
 use crate::avx512::sums_of_pairs;
+use crate::bits::{change, range_mut};
 use crate::error::ENDS_BELOW;
 use crate::{Block, Buffer, Error, Found, Result};
 
@@ -40,7 +41,7 @@ impl<'a> Store<'a> {
 unsafe impl Sink for Store<'_> {
     #[inline(always)]
     unsafe fn four(&mut self, keys: __m128i) -> bool {
-        let Some(to) = self.to.get_mut(self.at..self.at + 4) else { return true };
+        let to = range_mut(self.to, self.at, 4);
         // SAFETY: there is room for four keys.
         unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), keys) };
         self.at += 4;
@@ -48,9 +49,7 @@ unsafe impl Sink for Store<'_> {
     }
 
     fn one(&mut self, key: u32) -> bool {
-        if let Some(to) = self.to.get_mut(self.at) {
-            *to = key;
-        }
+        change(self.to, self.at, |to| *to = key);
         self.at += 1;
         false
     }
@@ -210,7 +209,7 @@ pub(super) fn first_lanes(count: usize) -> u16 {
 unsafe impl WideSink for Store<'_> {
     #[inline(always)]
     unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool {
-        let Some(to) = self.to.get_mut(self.at..self.at + count) else { return true };
+        let to = range_mut(self.to, self.at, count);
         // SAFETY: there is room for as many keys as the mask stores.
         unsafe {
             if count == 16 {

@@ -22,7 +22,7 @@ mod words;
 
 use core::marker::PhantomData;
 
-use crate::bits::{get_bytes, mask, put_bytes};
+use crate::bits::{get_bytes, mask, put_bytes, range_mut};
 use crate::{Block, Buffer, Found, Int, Level};
 
 /// The shape of a lane stream.
@@ -167,9 +167,8 @@ impl<T: Int> Lanes<T> {
         for (lane, tail) in tails.iter_mut().enumerate().take(Self::COUNT) {
             *tail = self.word(body, word, lane);
         }
-        if let Some(changed) = body.get_mut(word * 64..) {
-            changed.fill(0);
-        }
+        let changed = body.len() - word * 64;
+        range_mut(body, word * 64, changed).fill(0);
         for (lane, &tail) in tails.iter().enumerate().take(Self::COUNT) {
             more.put_word(body, word, lane, tail);
         }

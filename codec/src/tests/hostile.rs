@@ -5,7 +5,8 @@ use crate::{Block, Codec, Error, Found, Int, Level, MAX_BLOCK};
 
 /// Tests that nothing panics, whatever the bytes and the descriptor are. Every level accepts the same blocks and
 /// decodes them to the same keys. All other operations agree with these keys if the block could be from an encoder.
-/// Otherwise only those operations agree whose result does not depend on bits that belong to no key.
+/// Otherwise only those operations agree whose result does not depend on bits that belong to no key. An edit that returns
+/// an error changes neither the descriptor nor the bytes of the block.
 pub(super) fn assert_survives<T: Int>(codec: Codec, block: Block<T>, bytes: &[u8], probe: u64) {
     let probe = T::narrow(probe);
     let mut reference = [T::MAX; MAX_BLOCK];
@@ -51,6 +52,7 @@ pub(super) fn assert_survives<T: Int>(codec: Codec, block: Block<T>, bytes: &[u8
         }
     }
     for edit in 0..4 {
+        let before = (block, bytes.get(..codec.used(&block).unwrap_or(0)));
         let (mut block, mut bytes, middle) = (block, bytes.to_vec(), usize::from(block.count) / 2);
         let done = match edit {
             0 => codec.insert(&mut block, &mut bytes, probe).map(|_| ()),
@@ -60,6 +62,10 @@ pub(super) fn assert_survives<T: Int>(codec: Codec, block: Block<T>, bytes: &[u8
         };
         if exact && done.is_ok() {
             assert_eq!(codec.check(&block, &bytes), Ok(()), "{codec}: edit {edit} damaged a sound block");
+        }
+        if done.is_err() {
+            let after = (block, bytes.get(..codec.used(&block).unwrap_or(0)));
+            assert_eq!(after, before, "{codec}: edit {edit} failed and changed the block");
         }
     }
 }
@@ -151,6 +157,21 @@ fn gaps_beyond_the_largest_key_wrap_round() {
     let block = Block { first: 0xFFFF_FFF0, last: u32::MAX, count: 20, extent: 57 };
     assert_survives(Codec::MaskedVByte, block, &bytes, 0);
     assert!(Codec::MaskedVByte.check(&block, &bytes).is_err());
+}
+
+/// The second gap claims the byte of the control byte. An edit would write one byte more than the block gets.
+#[test]
+fn a_gap_that_overlaps_the_control_byte_is_refused() {
+    for spare in 0..8 {
+        let mut bytes = vec![10, 20, 0b01_00];
+        bytes.resize(3 + spare, 0);
+        let sound = Block { first: 5u32, last: 2000, count: 3, extent: 3 };
+        for key in [3, 7, 100, 3000] {
+            let (mut block, mut edited) = (sound, bytes.clone());
+            assert!(Codec::VarIntGb.insert(&mut block, &mut edited, key).is_err(), "{key} {spare}");
+            assert_eq!((block, &edited[..3]), (sound, &bytes[..3]), "{key} {spare}");
+        }
+    }
 }
 
 #[test]

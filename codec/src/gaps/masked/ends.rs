@@ -4,6 +4,7 @@
 
 use core::arch::x86_64::*;
 
+use crate::bits::range_mut;
 use crate::error::{CUT, LEFT_OVER};
 use crate::{Block, Buffer, Error, Result};
 
@@ -139,9 +140,7 @@ unsafe fn sums(body: &[u8], mut sums: Sums<'_>) -> core::result::Result<(), Refu
     let mut copy = [0; BEFORE + 2 * 64 + READ];
     let from = at.saturating_sub(BEFORE);
     let rest = body.get(from..).unwrap_or_default();
-    if let Some(to) = copy.get_mut(BEFORE - (at - from)..).and_then(|to| to.get_mut(..rest.len())) {
-        to.copy_from_slice(rest);
-    }
+    range_mut(&mut copy, BEFORE - (at - from), rest.len()).copy_from_slice(rest);
     let (mut left, mut place) = (body.len() - at, BEFORE);
     while left > 0 {
         // SAFETY: guaranteed by the caller; at most `READ - 1` bytes are left, so there are two chunks at most.

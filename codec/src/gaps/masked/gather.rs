@@ -9,6 +9,7 @@
 use core::arch::x86_64::*;
 
 use crate::avx512::keys_of_gaps;
+use crate::bits::{must_fit, range_mut};
 use crate::error::{CUT, LEFT_OVER};
 use crate::gaps::sinks::{WideSink, first_lanes};
 use crate::{Buffer, MAX_BLOCK, Result};
@@ -36,7 +37,8 @@ static BEFORE: [u8; 64] = {
     before
 };
 
-/// Writes the keys. It has no branch that could end the loop, so that the compiler does not reorder the loop.
+/// Writes the keys. It has no branch that could end the loop over whole vectors, so that the compiler does not reorder
+/// the loop. [`Keys::finish`] checks that all keys had room.
 pub(super) struct Keys<'a> {
     to: &'a mut Buffer<u32>,
     at: usize,
@@ -49,6 +51,11 @@ impl<'a> Keys<'a> {
         to[0] = first;
         Keys { to, at: 1 }
     }
+
+    #[inline(always)]
+    pub(super) fn finish(self) {
+        must_fit(self.at <= MAX_BLOCK);
+    }
 }
 
 // SAFETY: AVX-512 only. All positions that are written are inside the buffer.
@@ -59,7 +66,8 @@ unsafe impl WideSink for Keys<'_> {
         unsafe {
             if count == 16 {
                 _mm512_storeu_si512(self.to.as_mut_ptr().add(self.at.min(MAX_BLOCK - 16)).cast(), keys);
-            } else if let Some(to) = self.to.get_mut(self.at..self.at + count) {
+            } else {
+                let to = range_mut(self.to, self.at, count);
                 _mm512_mask_storeu_epi32(to.as_mut_ptr().cast(), first_lanes(count), keys);
             }
         }

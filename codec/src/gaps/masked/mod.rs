@@ -281,7 +281,9 @@ mod vbmi {
         pub(super) unsafe fn decode(block: &Block<u32>, body: &[u8], out: &mut Buffer<u32>) -> Option<Result<()>> {
             let mut sink = gather::Keys::new(block.first, out);
             // SAFETY: guaranteed by the caller.
-            unsafe { gather::feed(body, usize::from(block.count) - 1, block.first, &mut sink) }
+            let fed = unsafe { gather::feed(body, usize::from(block.count) - 1, block.first, &mut sink) };
+            sink.finish();
+            fed
         }
 
         pub(super) unsafe fn sum(block: &Block<u32>, body: &[u8]) -> Option<Result<u128>> {
