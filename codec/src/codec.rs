@@ -104,6 +104,11 @@ impl Codec {
         each!(self, S => <S as Scheme<u32>>::EDITS_IN_PLACE)
     }
 
+    /// True if [`Codec::insert_at`] can insert a key. The descriptor of a block then has the width of its fields.
+    pub const fn inserts_at(self) -> bool {
+        each!(self, S => <S as Scheme<u32>>::INSERTS_AT)
+    }
+
     /// The number of bytes that [`Codec::encode`] writes for `values`, which must be strictly increasing.
     pub fn encoded_len<T: Int>(self, values: &[T]) -> usize {
         if values.is_empty() { 0 } else { each!(self, S => <S as Scheme<T>>::encoded_len(values)) }
@@ -237,7 +242,8 @@ impl Codec {
 
     /// Inserts a key at `index`, where it must belong, if this changes neither the first key nor the last key nor the
     /// length of the block, and if the codec can do it without decoding the block. Otherwise returns false and changes
-    /// nothing. Errors: `NotIncreasing` if the key does not belong at `index`, `Corrupt`.
+    /// nothing. [`Codec::inserts_at`] says which codecs can. Errors: `NotIncreasing` if the key does not belong at
+    /// `index`, `Corrupt`.
     #[inline]
     pub fn insert_at<T: Int>(self, block: &mut Block<T>, bytes: &mut [u8], index: usize, key: T) -> Result<bool> {
         self.insert_at_level(Level::best(), block, bytes, index, key)
@@ -252,13 +258,7 @@ impl Codec {
         index: usize,
         key: T,
     ) -> Result<bool> {
-        match self {
-            Codec::SimdFor => {
-                let used = body::<T, SimdFor>(block, bytes)?.len();
-                SimdFor::insert_at(level, block, bytes.get_mut(..used).unwrap_or_default(), index, key)
-            }
-            _ => Ok(false),
-        }
+        each!(self, S => <S as Scheme<T>>::insert_at(level, block, bytes, index, key))
     }
 
     /// Removes a key. Errors: the same as for [`Codec::remove_at`].

@@ -16,6 +16,9 @@ pub(crate) trait Scheme<T: Int> {
     /// See [`crate::Codec::edits_in_place`].
     const EDITS_IN_PLACE: bool = true;
 
+    /// See [`crate::Codec::inserts_at`].
+    const INSERTS_AT: bool = false;
+
     /// The number of bytes that the descriptor claims. Returns an error if the extent is impossible.
     fn size(block: &Block<T>) -> Result<usize>;
 
@@ -64,6 +67,12 @@ pub(crate) trait Scheme<T: Int> {
         Self: Sized,
     {
         recode_insert::<T, Self>(block, bytes, key)
+    }
+
+    /// See [`crate::Codec::insert_at`]. The block is any block, and `bytes` is all the space that it may use.
+    #[inline(always)]
+    fn insert_at(_: Level, _block: &mut Block<T>, _bytes: &mut [u8], _index: usize, _key: T) -> Result<bool> {
+        Ok(false)
     }
 
     /// Removes the key at `index < count` from a block of at least two keys.

@@ -8,7 +8,7 @@ use crate::error::{ENDS_BELOW, LONGER};
 use crate::frame::{append_recoded, at, claimed_width, extent, frame_width};
 use crate::int::total;
 use crate::lanes::Lanes;
-use crate::scheme::{Scheme, recode_insert};
+use crate::scheme::{Scheme, body, recode_insert};
 use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
 
 pub(crate) struct SimdFor;
@@ -50,13 +50,7 @@ impl SimdFor {
     /// Inserts `key` at `index`, where it must belong, if `bytes` has room for its row. `bytes` is the body of the
     /// block, or the body and one more row of zeros. Otherwise, and if the key would be the first or the last, returns
     /// false and changes nothing.
-    pub(crate) fn insert_at<T: Int>(
-        level: Level,
-        block: &mut Block<T>,
-        bytes: &mut [u8],
-        index: usize,
-        key: T,
-    ) -> Result<bool> {
+    fn insert_into<T: Int>(level: Level, block: &mut Block<T>, bytes: &mut [u8], index: usize, key: T) -> Result<bool> {
         let count = usize::from(block.count);
         let lanes = Lanes::<T>::holding(count + 1, claimed_width(block)?);
         if index == 0 || index >= count || count >= MAX_BLOCK || key <= block.first || key >= block.last {
@@ -78,6 +72,7 @@ impl SimdFor {
 
 impl<T: Int> Scheme<T> for SimdFor {
     const EDITS_IN_PLACE: bool = false;
+    const INSERTS_AT: bool = true;
 
     #[inline(always)]
     fn size(block: &Block<T>) -> Result<usize> {
@@ -210,8 +205,14 @@ impl<T: Int> Scheme<T> for SimdFor {
         if new.rows > old.rows {
             old.grow(room, new);
         }
-        SimdFor::insert_at(level, block, room, found.index, key)?;
+        SimdFor::insert_into(level, block, room, found.index, key)?;
         Ok(Edit::Done(found.index))
+    }
+
+    #[inline]
+    fn insert_at(level: Level, block: &mut Block<T>, bytes: &mut [u8], index: usize, key: T) -> Result<bool> {
+        let used = body::<T, SimdFor>(block, bytes)?.len();
+        SimdFor::insert_into(level, block, bytes.get_mut(..used).ok_or(LONGER)?, index, key)
     }
 
     fn is_exact(block: &Block<T>, body: &[u8], _: &[T]) -> Result<bool> {

@@ -131,7 +131,8 @@ pub(super) fn assert_inserts_at<T: Int>(codec: Codec, keys: &[T], key: T, wrong:
     let Err(at) = keys.binary_search(&key) else { return };
     let mut grown = keys.to_vec();
     grown.insert(at, key);
-    let inside = codec == Codec::SimdFor && at > 0 && at < keys.len() && grown.len() <= codec.max_count();
+    assert_eq!(codec.inserts_at(), codec == Codec::SimdFor);
+    let inside = codec.inserts_at() && at > 0 && at < keys.len() && grown.len() <= codec.max_count();
     let fits = inside && codec.encoded_len(&grown) == used;
     for level in Level::all() {
         let (mut same, mut there) = (block, bytes.clone());

@@ -7,7 +7,7 @@ use super::edit::EditState;
 use super::index::{FRONT, entry_bytes, last_not_above};
 use super::rule::BlockRule;
 use crate::base::bytes;
-use duramen_codec::{Block, Codec};
+use duramen_codec::Block;
 
 /// The parts of a list of blocks; those that change are mutable. Any bytes are safe.
 struct Parts<'l, T: IntKey> {
@@ -33,8 +33,8 @@ impl<'l, T: IntKey> Parts<'l, T> {
     /// because the records may need the excess bytes.
     #[inline]
     fn of(list: &'l mut [u8], place: EditState) -> Option<Parts<'l, T>> {
-        // Only this codec inserts in place. With the other codecs an insertion keeps a block's length too seldom.
-        if place.codec() != Codec::SimdFor {
+        // With other codecs an insertion keeps a block's length too seldom.
+        if !place.codec().inserts_at() {
             return None;
         }
         let list = list.get_mut(..place.used).filter(|list| list.len() <= place.room)?;
