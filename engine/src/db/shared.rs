@@ -10,6 +10,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The message of background work that could not write pages.
+pub(crate) const NOT_WRITTEN: &str = "dirty pages could not be written";
+
 /// An open database.
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
@@ -67,7 +70,7 @@ impl Shared {
         self.check_writable()?;
         match self.engine.write_dirty_pages() {
             Err(cause @ Error::Full { .. }) => {
-                tracing::warn!(%cause, "dirty pages could not be written");
+                tracing::warn!(%cause, "{NOT_WRITTEN}");
                 Ok(false)
             }
             wrote => wrote,

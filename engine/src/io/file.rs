@@ -43,6 +43,8 @@ pub struct FileDisk {
     synced_resizes: AtomicU64,
 }
 
+const SIZE: &str = "cannot get the size of";
+
 impl FileDisk {
     /// An open file. `path` is used in messages only.
     pub(super) fn new(file: Arc<File>, path: PathBuf, writable: bool) -> FileDisk {
@@ -54,7 +56,7 @@ impl FileDisk {
     /// An open block device.
     pub(super) fn of_device(file: Arc<File>, path: PathBuf, writable: bool) -> Result<FileDisk> {
         // The metadata of a device has the length 0.
-        let size = (&*file).seek(SeekFrom::End(0)).map_err(|e| Error::io("cannot get the size of", &path, e))?;
+        let size = (&*file).seek(SeekFrom::End(0)).map_err(|e| Error::io(SIZE, &path, e))?;
         Ok(FileDisk { fixed_size: Some(size), ..FileDisk::new(file, path, writable) })
     }
 
@@ -71,7 +73,7 @@ impl FileDisk {
     }
 
     fn metadata(&self) -> Result<Metadata> {
-        self.file.metadata().map_err(|e| self.io("cannot get the size of", e))
+        self.file.metadata().map_err(|e| self.io(SIZE, e))
     }
 
     fn io(&self, action: &'static str, source: std::io::Error) -> Error {

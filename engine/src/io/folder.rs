@@ -20,6 +20,8 @@ use std::sync::Arc;
 /// The number of links that are followed in a row before they are taken for a cycle. It is the limit of Linux.
 const MOST_LINKS: usize = 40;
 
+const LOOK: &str = "cannot look at";
+
 /// A folder of the file system, held open.
 #[derive(Debug, Clone)]
 pub struct FileVolume {
@@ -111,7 +113,7 @@ impl FileVolume {
             Err(Errno::NOENT) => Ok(false),
             stat => stat
                 .map(|stat| HAS_BLOCK_DEVICES && FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice)
-                .map_err(|e| Error::io("cannot look at", self.path.join(name), e.into())),
+                .map_err(|e| Error::io(LOOK, self.path.join(name), e.into())),
         }
     }
 
@@ -121,7 +123,7 @@ impl FileVolume {
             return Ok(None);
         }
         let stat = statat(&*self.handle, name, AtFlags::empty());
-        let device = stat.map_err(|e| Error::io("cannot look at", self.path(name), e.into()))?.st_rdev;
+        let device = stat.map_err(|e| Error::io(LOOK, self.path(name), e.into()))?.st_rdev;
         Ok(Some((rustix::fs::major(device), rustix::fs::minor(device))))
     }
 
@@ -141,7 +143,7 @@ impl FileVolume {
             (Ok(file), _) => {
                 // A device or a pipe has the length 0. It would look like an empty file, in which a database can be
                 // created.
-                let stat = fstat(&file).map_err(|e| Error::io("cannot look at", &path, e.into()))?;
+                let stat = fstat(&file).map_err(|e| Error::io(LOOK, &path, e.into()))?;
                 match FileType::from_raw_mode(stat.st_mode) {
                     FileType::RegularFile | FileType::Directory => Ok(File::from(file)),
                     FileType::BlockDevice if HAS_BLOCK_DEVICES => Ok(File::from(file)),
@@ -159,7 +161,7 @@ impl FileVolume {
 
     fn disk(&self, name: &str, file: Arc<File>, mode: OpenMode) -> Result<Arc<dyn Disk>> {
         let (path, writable) = (self.path(name), mode != OpenMode::Read);
-        let stat = fstat(&*file).map_err(|e| Error::io("cannot look at", &path, e.into()))?;
+        let stat = fstat(&*file).map_err(|e| Error::io(LOOK, &path, e.into()))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {
             return Ok(Arc::new(FileDisk::new(file, path, writable)));
         }
@@ -171,7 +173,7 @@ impl FileVolume {
     fn stat(&self, name: &str) -> Result<Option<Stat>> {
         match statat(&*self.handle, name, AtFlags::empty()) {
             Err(Errno::NOENT) => Ok(None),
-            stat => stat.map(Some).map_err(|e| Error::io("cannot look at", self.path(name), e.into())),
+            stat => stat.map(Some).map_err(|e| Error::io(LOOK, self.path(name), e.into())),
         }
     }
 
@@ -205,6 +207,11 @@ impl FileVolume {
         names.sort_unstable();
         Ok(names)
     }
+
+    /// Gives the file `name` the permissions of another file.
+    fn share(&self, name: &str, file: &File, like: &Stat) -> Result<()> {
+        share(file, like).map_err(|e| Error::io("cannot set the permissions of", self.path(name), e.into()))
+    }
 }
 
 impl Volume for FileVolume {
@@ -219,14 +226,14 @@ impl Volume for FileVolume {
         let Some(like) = self.stat(beside)? else { return self.open(name, OpenMode::CreateNew) };
         let access = Mode::from_raw_mode(like.st_mode);
         let file = self.open_file(name, OpenMode::CreateNew, access & Mode::RWXU, false)?;
-        share(&file, &like).map_err(|e| Error::io("cannot set the permissions of", self.path(name), e.into()))?;
+        self.share(name, &file, &like)?;
         self.disk(name, Arc::new(file), OpenMode::CreateNew)
     }
 
     fn share_permissions(&self, name: &str, beside: &str) -> Result<()> {
         let Some(like) = self.stat(beside)? else { return Ok(()) };
         let file = self.open_file(name, OpenMode::Write, Mode::empty(), false)?;
-        share(&file, &like).map_err(|e| Error::io("cannot set the permissions of", self.path(name), e.into()))
+        self.share(name, &file, &like)
     }
 
     fn remove(&self, name: &str) -> Result<()> {
@@ -304,7 +311,7 @@ impl LockGuard for FileLock {
             let locked = fstat(&*self.file)?;
             Ok((named.st_dev, named.st_ino) == (locked.st_dev, locked.st_ino))
         });
-        same.map_err(|e| Error::io("cannot look at", self.volume.path(name), e.into()))
+        same.map_err(|e| Error::io(LOOK, self.volume.path(name), e.into()))
     }
 }
 
@@ -319,7 +326,7 @@ impl Drop for FileLock {
 /// The last of these links that is not in the file system of the folder that has the device.
 fn link_elsewhere(links: Vec<(FileVolume, OsString)>, devices: &FileVolume) -> Result<Option<(FileVolume, OsString)>> {
     let file_system = |folder: &FileVolume| {
-        fstat(&*folder.handle).map(|stat| stat.st_dev).map_err(|e| Error::io("cannot look at", &folder.path, e.into()))
+        fstat(&*folder.handle).map(|stat| stat.st_dev).map_err(|e| Error::io(LOOK, &folder.path, e.into()))
     };
     let of_devices = file_system(devices)?;
     for (folder, name) in links.into_iter().rev() {

@@ -7,10 +7,10 @@
 
 use super::builder::{PageBuilder, PageSpec};
 use super::header::PageKind;
-use super::keys::{KeyListKind, KeyPlace, OutOfLine};
+use super::keys::{KeyListKind, KeyPlace, OutOfLine, no_place};
 use super::records::RecordListKind;
 use super::view::Page;
-use crate::base::{PageId, TableId, bytes};
+use crate::base::{Error, PageId, TableId, bytes};
 
 /// Returns the bytes of a key's number.
 pub fn heap_number(number: u16) -> [u8; 2] {
@@ -72,6 +72,14 @@ impl<'a> Page<'a> {
     /// For a leaf that keeps its keys out of line: returns the place of the key of `slot`.
     pub fn key_place(&self, slot: usize) -> Option<KeyPlace> {
         self.out_of_line().map(|list| list.place(slot)).filter(|place| !place.page.is_none())
+    }
+
+    /// [`Page::key_place`] of an entry that must have one.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if it has none.
+    pub fn sound_key_place(&self, slot: usize) -> Result<KeyPlace, Error> {
+        self.key_place(slot).ok_or_else(|| Error::corrupt(self.id(), no_place(slot)))
     }
 
     /// For a leaf that keeps its keys out of line: returns the heap page that most likely has room for a new key, if

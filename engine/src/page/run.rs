@@ -3,12 +3,13 @@
 //! Splitting a full page must not be in this file.
 
 use super::apply::{TreePage, insert, key_list, record_list};
+use super::check::check_len;
 use super::header;
 use super::keys::{self, KeyState};
 use super::op::NewEntry;
 use super::records::{self, Record, RecordListKind};
 use super::view::Page;
-use crate::base::{Error, Lsn, Result, limits};
+use crate::base::{Error, Lsn, Result};
 
 /// The least number of keys for one block that makes it worthwhile to write the block again.
 const WORTH: usize = 8;
@@ -22,9 +23,7 @@ const WORTH: usize = 8;
 /// Those of [`super::apply()`], and an error for entries that are not in order. The page may have changed.
 pub fn insert_run(page: &mut [u8], entries: &[NewEntry<'_>], lsn: Lsn) -> Result<usize> {
     let view = Page::new(page);
-    if !limits::is_page_len(page.len()) {
-        return Err(Error::corrupt(view.id(), format!("a page of {} bytes", page.len())));
-    }
+    check_len(page).map_err(|what| Error::corrupt(view.id(), what))?;
     if !view.is_leaf() || !entries.is_sorted_by_key(|entry| entry.slot) {
         return Err(Error::corrupt(view.id(), "a run of entries out of order, or for a page that is no leaf"));
     }

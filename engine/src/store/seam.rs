@@ -56,6 +56,11 @@ impl PlaceBytes {
     }
 }
 
+/// The error of a log record with a place that its store cannot have.
+pub(super) fn no_place(lsn: Lsn) -> Error {
+    Error::CorruptLog { lsn, what: "a record with a place that cannot be one".into() }
+}
+
 impl Deref for PlaceBytes {
     type Target = [u8];
 
@@ -67,6 +72,16 @@ impl Deref for PlaceBytes {
 /// The state between two batches that [`PageStore::freeze`] has noted.
 #[derive(Debug)]
 pub struct Frozen(pub(super) u64);
+
+impl Frozen {
+    /// Returns an error if the store has frozen a newer state, whose number is `newest`.
+    pub(super) fn check_newest(&self, newest: u64) -> Result<()> {
+        if self.0 == newest {
+            return Ok(());
+        }
+        Err(Error::Poisoned { cause: "a checkpoint was overtaken by a newer one".into() })
+    }
+}
 
 /// The size of a store's parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -162,17 +162,23 @@ enum Slot {
     Sound(Box<Superblock>),
 }
 
+impl Slot {
+    fn cut_short() -> Slot {
+        Slot::Damaged("the file is cut short".to_owned())
+    }
+}
+
 fn look(bytes: &[u8]) -> Slot {
     if slice(bytes, 0, 8) != MAGIC {
         return Slot::NoMagic;
     }
     if bytes.len() < VERSION + 4 {
-        return Slot::Damaged("the file is cut short".to_owned());
+        return Slot::cut_short();
     }
     let sound = bytes.len() == SUPERBLOCK && checksum(slice(bytes, 0, CHECKSUM)) == get_u32(bytes, CHECKSUM);
     let tag = get_u32(bytes, KIND);
     match get_u32(bytes, VERSION) {
-        FORMAT_VERSION if bytes.len() < SUPERBLOCK => Slot::Damaged("the file is cut short".to_owned()),
+        FORMAT_VERSION if bytes.len() < SUPERBLOCK => Slot::cut_short(),
         FORMAT_VERSION if !sound => Slot::Damaged("its checksum is wrong".to_owned()),
         FORMAT_VERSION => match StoreKind::of_tag(tag).map(|kind| Superblock::decode(bytes, kind)) {
             None => Slot::UnknownStore(tag),

@@ -83,8 +83,7 @@ impl Tree {
             return Ok(());
         }
         out.clear();
-        let nowhere = || Error::corrupt(page.id(), format!("the key of slot {slot} has no place"));
-        let place = page.key_place(slot).ok_or_else(nowhere)?;
+        let place = page.sound_key_place(slot)?;
         let latched = self.heap_page(store, page.id(), place.page)?;
         let heap = Page::new(&latched);
         let (_, image) = heap.heap_key(place.number).ok_or_else(|| no_such_key(place))?;

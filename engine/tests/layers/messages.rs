@@ -1,9 +1,10 @@
 //! The engine's messages and documentation fit every program that uses it: they name no option and no command of a
-//! program.
+//! program. Each message is in one place.
 
-use crate::tokens::{files, read};
-use proc_macro2::{TokenStream, TokenTree};
-use std::path::Path;
+use crate::tokens::{files, is_ident, is_punct, read};
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// The texts that name an option, such as `--keys`, or a command of the program `duramen`.
 fn named_options(stream: &TokenStream) -> Vec<String> {
@@ -30,6 +31,108 @@ fn named_options(stream: &TokenStream) -> Vec<String> {
     found
 }
 
+/// The messages among these tokens: texts of at least four words, except in tests and the documentation. Of attributes
+/// only those of errors have messages.
+fn messages(stream: &TokenStream, found: &mut Vec<(usize, String)>) {
+    let tokens: Vec<TokenTree> = stream.clone().into_iter().collect();
+    let mut of_tests = false;
+    for (at, token) in tokens.iter().enumerate() {
+        match token {
+            TokenTree::Group(group) if is_attribute(&tokens[..at], group) => {
+                let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+                match inner.first() {
+                    Some(name) if is_ident(name, "cfg") => of_tests |= is_for_tests(&inner),
+                    Some(name) if is_ident(name, "error") => messages(&group.stream(), found),
+                    _ => {}
+                }
+            }
+            TokenTree::Group(group) => {
+                if !of_tests {
+                    messages(&group.stream(), found);
+                }
+                of_tests &= group.delimiter() != Delimiter::Brace;
+            }
+            TokenTree::Punct(end) if end.as_char() == ';' => of_tests = false,
+            TokenTree::Literal(literal) if !of_tests => {
+                let text = literal.to_string();
+                let words = text.split_whitespace().filter(|word| word.contains(|c: char| c.is_alphabetic()));
+                if text.contains('"') && words.count() >= 4 {
+                    found.push((literal.span().start().line, text));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_attribute(before: &[TokenTree], group: &Group) -> bool {
+    let mark_before = match before {
+        [.., mark, not] if is_punct(not, '!') => Some(mark),
+        [.., mark] => Some(mark),
+        [] => None,
+    };
+    group.delimiter() == Delimiter::Bracket && mark_before.is_some_and(|mark| is_punct(mark, '#'))
+}
+
+/// True for `cfg(test)`, and for `cfg(all(test, ...))`.
+fn is_for_tests(attribute: &[TokenTree]) -> bool {
+    attribute.iter().any(|token| match token {
+        TokenTree::Group(group) => is_for_tests(&group.stream().into_iter().collect::<Vec<_>>()),
+        other => is_ident(other, "test"),
+    }) && !attribute.iter().any(|token| is_ident(token, "not"))
+}
+
+/// The messages that are in these files several times, each with its places.
+fn repeated(files: impl Iterator<Item = (PathBuf, TokenStream)>) -> Vec<String> {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (file, tokens) in files {
+        let mut found = Vec::new();
+        messages(&tokens, &mut found);
+        for (line, text) in found {
+            places.entry(text).or_default().push(format!("{}:{line}", file.display()));
+        }
+    }
+    let repeated = places.into_iter().filter(|(_, places)| places.len() > 1);
+    repeated.map(|(text, places)| format!("{text}: {}", places.join(", "))).collect()
+}
+
+#[test]
+fn each_message_of_the_engine_is_in_one_place() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let is_test = |file: &PathBuf| {
+        file.iter().any(|part| part == "tests" || part.to_str().is_some_and(|name| name.ends_with("tests.rs")))
+    };
+    let files: Vec<PathBuf> = files(&root).into_iter().filter(|file| !is_test(file)).collect();
+    assert!(files.len() > 100, "the code is not where this test looks for it");
+    let repeated = repeated(files.into_iter().map(|file| (file.clone(), read(&file))));
+    assert!(repeated.is_empty(), "{} messages are in several places:\n{}", repeated.len(), repeated.join("\n"));
+}
+
+#[test]
+fn repeated_messages_are_found_however_they_are_written() {
+    let repeated = |source: &str| repeated(std::iter::once((PathBuf::from("x.rs"), source.parse().unwrap())));
+    for source in [
+        "fn f() { a(\"it is cut short\"); b(\"it is cut short\") }",
+        "fn f() { a(format!(\"page {id} is cut short\")) } mod m { const X: &str = \"page {id} is cut short\"; }",
+        "enum E { #[error(\"it is cut short\")] A, #[error(\"it is cut short\")] B }",
+        "#[cfg(not(test))] fn f() { a(\"it is cut short\") } const X: &str = \"it is cut short\";",
+        "#[cfg(test)] mod tests; fn f() { a(\"it is cut short\"); b(\"it is cut short\") }",
+        "#[cfg(test)] fn t() {} fn f() { a(\"it is cut short\"); b(\"it is cut short\") }",
+    ] {
+        assert_eq!(repeated(source).len(), 1, "{source}: {:?}", repeated(source));
+    }
+    for source in [
+        "const X: &str = \"it is cut short\"; const Y: &str = \"it is too long\";",
+        "const X: &str = \"the page table\"; const Y: &str = \"the page table\";",
+        "/// It is cut short.\nfn f() {}\n/// It is cut short.\nfn g() {}",
+        "#[allow(x, reason = \"it is cut short\")] fn f() {} #[allow(x, reason = \"it is cut short\")] fn g() {}",
+        "const X: &str = \"it is cut short\"; #[cfg(test)] mod tests { const Y: &str = \"it is cut short\"; }",
+        "const X: &str = \"it is cut short\"; #[cfg(all(test, unix))] fn f(x: &str) { a(\"it is cut short\") }",
+    ] {
+        assert_eq!(repeated(source), Vec::<String>::new(), "{source}");
+    }
+}
+
 #[test]
 fn no_text_of_the_engine_names_an_option_of_a_program() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -51,7 +154,12 @@ fn options_in_texts_are_found_however_they_are_written() {
     ] {
         assert_eq!(named(source).len(), 1, "{source}: {:?}", named(source));
     }
-    for source in ["// --keys\nfn f() { x -= --y; }", "const X: &str = \"a -- b, ---\";", "const X: u8 = b'-';"] {
+    for source in [
+        "// --keys\nfn f() { x -= --y; }",
+        "const X: &str = \"a -- b, ---\";",
+        "const X: u8 = b'-';",
+        "const X: &str = \"put it back, restore a backup, or remove it\";",
+    ] {
         assert_eq!(named(source), Vec::<String>::new(), "{source}");
     }
 }

@@ -10,7 +10,7 @@ mod dictionary_gain;
 pub(super) mod strategy;
 mod target_fill;
 
-use super::shared::{Shared, WorkerState};
+use super::shared::{NOT_WRITTEN, Shared, WorkerState};
 use crate::base::Result;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ fn write_dirty_pages(shared: &Shared) {
     let engine = &shared.engine;
     while engine.await_dirty_pages() && engine.check_poison().is_ok() {
         if let Err(cause) = engine.poison_on_panic("it wrote dirty pages", || engine.write_dirty_pages()) {
-            tracing::error!(%cause, "dirty pages could not be written");
+            tracing::error!(%cause, "{NOT_WRITTEN}");
             std::thread::sleep(AFTER_ERROR);
         }
     }

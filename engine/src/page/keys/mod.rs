@@ -30,7 +30,7 @@ pub(super) use edit::{
 };
 pub use layout::{KeyLayout, KeysToKeep};
 pub use pkb::out_of_line::KeyPlace;
-pub(super) use pkb::out_of_line::OutOfLine;
+pub(super) use pkb::out_of_line::{OutOfLine, no_place};
 pub(super) use row::KeyRow;
 use scheme::{Build, List};
 pub use table::KeyListKind;
@@ -41,6 +41,11 @@ pub(super) use walk::{KeyWalk, WalkPosition, Walked};
 pub(super) const USUAL_SUFFIX: usize = 48;
 
 pub(super) use crate::base::limits::granule;
+
+/// The damage of a suffix that is not within the bytes of its list.
+fn no_suffix(slot: usize) -> String {
+    format!("the suffix of slot {slot} is not within the heap")
+}
 
 /// Returns the capacity of a slotted list of `count` entries: a multiple of `granule`, which is a power of two.
 #[inline(always)]

@@ -60,9 +60,7 @@ impl ShadowStore {
     /// Writes the superblock of a checkpoint once all images are durable.
     pub(super) fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
         let mut change = self.file.change()?;
-        if self.state.lock().freezes != frozen.0 {
-            return Err(Error::Poisoned { cause: "a checkpoint was overtaken by a newer one".into() });
-        }
+        frozen.check_newest(self.state.lock().freezes)?;
         let alone = self.syncing.lock();
         let generation = {
             // The lock waits for the writes of the old generation, so that the sync includes all of its images.
@@ -115,7 +113,7 @@ impl ShadowStore {
         while self.trim_some() {}
     }
 
-    /// Trims what some pages do not need; false when nothing is left. A trim that fails leaves its bytes as they are.
+    /// Trims what some pages do not need; false when nothing is left.
     fn trim_some(&self) -> bool {
         let _no_image_is_written = self.generation.write();
         let mut ranges = Vec::new();
@@ -128,11 +126,16 @@ impl ShadowStore {
             first > 0
         };
         for range in merged(ranges) {
-            if let Err(error) = self.file.disk().trim(range.start, range.end - range.start) {
-                tracing::warn!(%error, "the device did not trim");
-            }
+            self.trim(range);
         }
         more
+    }
+
+    /// Trims a part of the file. If that fails, its bytes stay as they are.
+    pub(super) fn trim(&self, range: Range<u64>) {
+        if let Err(error) = self.file.disk().trim(range.start, range.end - range.start) {
+            tracing::warn!(%error, "the device did not trim");
+        }
     }
 
     /// Adds the ranges of a page that are not needed to `ranges`, and clears the mark that the page waits for a trim.

@@ -83,16 +83,16 @@ pub(super) struct Choice {
 /// slot. Without such an image the page is damaged, too: if its first image was cut off, the log formats the page.
 pub(super) fn choose(first: Content, second: Content, known: Known) -> Result<Choice, String> {
     let side = |content| if content == first { Side::First } else { Side::Second };
-    let is_lost = |content| {
-        let Content::Image { stamp, lsn } = content else { return false };
-        known.has_lost(stamp, lsn)
+    let lost_turn = |content| match content {
+        Content::Image { stamp, lsn } if known.has_lost(stamp, lsn) => Some(stamp.turn),
+        _ => None,
     };
+    let is_lost = |content| lost_turn(content).is_some();
     match (first, second) {
         (image @ Content::Image { stamp, .. }, other) | (other, image @ Content::Image { stamp, .. })
             if is_lost(other) && !is_lost(image) =>
         {
-            let Content::Image { stamp: void, .. } = other else { return Err("its slots are damaged".into()) };
-            Ok(Choice { void_turn: Some(void.turn), ..found(side(image), stamp, known, Other::Spoilt) })
+            Ok(Choice { void_turn: lost_turn(other), ..found(side(image), stamp, known, Other::Spoilt) })
         }
         (a, b) if is_lost(a) || is_lost(b) => Err("its image has a change that the log has lost".into()),
         (Content::Image { stamp: a, lsn: lsn_a }, Content::Image { stamp: b, lsn: lsn_b }) => {

@@ -39,7 +39,7 @@ use super::file::DatabaseFile;
 use super::kinds::StoreFormat;
 use super::options::DeltaBlocks;
 use super::rescue::{Believed, OpenUnknown, RescuedStore, Trust};
-use super::seam::{FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
+use super::seam::{FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats, no_place};
 use super::superblock::{ID_SLACK, Meta};
 use crate::base::{Damage, Error, Lsn, PageId, Result, limits};
 use crate::io::{BLOCK, Disk, WriteKind};
@@ -401,7 +401,7 @@ impl PageStore for ShadowStore {
     }
 
     fn reserve(&self, place: PlaceBytes, lsn: Lsn) -> Result<()> {
-        write::decode_place(place).map(|_| ()).ok_or_else(|| write::no_place(lsn))
+        write::decode_place(place).map(|_| ()).ok_or_else(|| no_place(lsn))
     }
 
     fn install(&self, id: PageId, place: PlaceBytes, lsn: Lsn) -> Result<bool> {

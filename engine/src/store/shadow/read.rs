@@ -52,6 +52,10 @@ impl FoundCell {
     }
 }
 
+fn wrong_checksum(id: PageId) -> Error {
+    Error::corrupt(id, "its image does not match its checksum")
+}
+
 impl ShadowStore {
     pub(super) fn with_buffer<R>(&self, work: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         let mut buffer = self.buffers.lock().pop().unwrap_or_default();
@@ -281,7 +285,7 @@ impl ShadowStore {
             let (base, lsn) = match self.geometry.look(half.slot(), id) {
                 Content::Image { stamp, lsn } if is_last(stamp) => (Base::of(stamp, lsn), lsn),
                 Content::Image { .. } => return Err(Error::corrupt(id, "the image that was written last is lost")),
-                _ => return Err(Error::corrupt(id, "its image does not match its checksum")),
+                _ => return Err(wrong_checksum(id)),
             };
             self.open_slot(id, half.slot(), lsn, page)?;
             let parts = chain::apply_used(&self.geometry, id, half, base, state.used(), page)
@@ -319,7 +323,7 @@ impl ShadowStore {
                         let content = self.geometry.short_content(bytes);
                         Ok(content.and_then(|(encoding, content)| dictionary_of(encoding, content)))
                     }
-                    _ => Err(Error::corrupt(id, "its image does not match its checksum")),
+                    _ => Err(wrong_checksum(id)),
                 }
             });
             // The page may have been written meanwhile: only then is there another try.

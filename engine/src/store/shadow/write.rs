@@ -10,7 +10,7 @@ use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, WriteKind};
 use crate::page::{Page, unpack};
 use crate::store::compress::Encoding;
-use crate::store::seam::{Base, PageWriter, PlaceBytes};
+use crate::store::seam::{Base, PageWriter, PlaceBytes, no_place};
 use crate::store::{ChangedParts, PageStore};
 use std::ops::{Range, RangeInclusive};
 
@@ -251,9 +251,7 @@ impl ShadowStore {
     /// Makes a cell read as zeros. It trims the cell before it writes zeros: zeros take space on a device that may be
     /// full, and [`ShadowStore::ensure_room`] counts one slot for a page.
     fn empty(&self, cell: Range<u64>) -> Result<()> {
-        if let Err(error) = self.file.disk().trim(cell.start, cell.end - cell.start) {
-            tracing::warn!(%error, "the device did not trim");
-        }
+        self.trim(cell.clone());
         let is_empty = self.with_buffer(|bytes| {
             self.read_part(cell.clone(), bytes)?;
             Ok(bytes.iter().all(|byte| *byte == 0))
@@ -335,8 +333,4 @@ fn encode_place(lsn: Lsn) -> PlaceBytes {
 /// Reads what [`encode_place`] wrote; `None` for anything else.
 pub(super) fn decode_place(place: PlaceBytes) -> Option<Lsn> {
     (*place).try_into().ok().map(u64::from_le_bytes).map(Lsn)
-}
-
-pub(super) fn no_place(lsn: Lsn) -> Error {
-    Error::CorruptLog { lsn, what: "a record with a place that cannot be one".into() }
 }

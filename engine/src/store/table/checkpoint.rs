@@ -12,7 +12,7 @@ use super::page_table::Captured;
 use super::place::{Extent, GRAIN, Location, Place, grains_of};
 use crate::base::bytes::u32_of;
 use crate::base::checksum::checksum;
-use crate::base::{Error, Result};
+use crate::base::Result;
 use crate::io::WriteKind;
 use crate::store::Frozen;
 use crate::store::compress::{encode_dictionaries, encode_policies};
@@ -60,9 +60,7 @@ impl TableStore {
         let mut change = self.file.change()?;
         let captured = {
             let state = self.state.lock();
-            if state.freezes != frozen.0 {
-                return Err(Error::Poisoned { cause: "a checkpoint was overtaken by a newer one".into() });
-            }
+            frozen.check_newest(state.freezes)?;
             state.captured.clone()
         };
         let mut taken = Vec::new();

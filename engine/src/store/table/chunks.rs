@@ -7,7 +7,7 @@
 //! always those that have changed.
 
 use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, corrupt, each_in_chunk};
-use super::load::{EntryLimits, describe_damage, pages_of};
+use super::load::{EntryLimits, describe_damage, log_damage, pages_of};
 use super::page_table::{Entry, Missing};
 use super::place::{Extent, Location, Place};
 use super::space::Space;
@@ -110,7 +110,7 @@ impl TableStore {
             Err(why) => {
                 let known = self.found_damage.lock().replace(why.clone());
                 if known.as_ref() != Some(&why) {
-                    tracing::error!(why, "a part of the page table is damaged");
+                    log_damage(&why);
                 }
                 Err(corrupt(why))
             }

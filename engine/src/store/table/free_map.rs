@@ -17,6 +17,7 @@
 use super::allocator::PlaceAllocator;
 use super::directory::MapPlace;
 use super::encoding::corrupt;
+use super::load::check_end;
 use super::place::{Extent, FIRST_GRAIN};
 use super::region::{REGION, REGION_BYTES, Region};
 use crate::base::Result;
@@ -62,9 +63,7 @@ pub(super) fn encode(allocator: &PlaceAllocator, pages: u64, live: u64) -> Vec<u
 
 /// Reads the map of a file of `end` grains.
 pub(super) fn read(disk: &dyn Disk, place: MapPlace, end: u64, longest_place: u32) -> Result<FreeMap> {
-    if place.extent().end() > end {
-        return Err(corrupt("the file is cut short: its free map lies beyond its end".into()));
-    }
+    check_end(end, place.extent(), || "its free map".into())?;
     let wrong = |what: &str| Err(corrupt(format!("its free map {what}")));
     let mut reader = Reader { disk, at: place.extent().offset(), left: place.len, crc: 0, bytes: Vec::new() };
     let head = reader.take(HEAD)?;

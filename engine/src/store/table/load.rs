@@ -72,7 +72,13 @@ pub(super) enum Reading {
     WhatIsLeft,
 }
 
-fn check_end(file_end: u64, extent: Extent, what: impl Fn() -> String) -> Result<()> {
+/// Writes damage of the page table to the log of the program.
+pub(super) fn log_damage(what: &str) {
+    tracing::error!(what, "a part of the page table is damaged");
+}
+
+/// Checks that `extent` is not beyond the end of the file.
+pub(super) fn check_end(file_end: u64, extent: Extent, what: impl Fn() -> String) -> Result<()> {
     match extent.end() > file_end {
         true => Err(corrupt(format!("the file is cut short: {} lies beyond its end", what()))),
         false => Ok(()),
@@ -273,7 +279,7 @@ impl Loader<'_> {
         let read = self.read_group(index, home);
         let Some(homes) = self.or_nothing(read.map(Some), None)? else {
             let lost = first..(first + GROUP_CHUNKS).min(chunks);
-            tracing::error!(what = describe_damage(&lost), "a part of the page table is damaged");
+            log_damage(&describe_damage(&lost));
             damaged.push(lost);
             return Ok(());
         };
@@ -289,7 +295,7 @@ impl Loader<'_> {
                 self.load_chunk(index, home)?;
             } else {
                 let lost = index..index + 1;
-                tracing::error!(what = describe_damage(&lost), "a part of the page table is damaged");
+                log_damage(&describe_damage(&lost));
                 damaged.push(lost);
             }
         }

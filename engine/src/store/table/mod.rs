@@ -37,7 +37,7 @@ use super::compress::{Dictionaries, DictionaryId, DictionaryPlace, PageCompressi
 use super::file::DatabaseFile;
 use super::kinds::StoreFormat;
 use super::rescue::{Believed, OpenUnknown, RescuedStore, Trust};
-use super::seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
+use super::seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats, no_place};
 use super::superblock::{FRONT, Meta};
 use crate::base::{Damage, Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, Disk, WriteKind};
@@ -223,7 +223,7 @@ impl TableStore {
         let mut sizes = Vec::with_capacity(batch.len());
         for (id, grains) in batch.sizes() {
             if u64::from(grains) > most {
-                return Err(Error::corrupt(id, "its image is longer than a page"));
+                return Err(too_long(id));
             }
             sizes.push(grains);
         }
@@ -296,17 +296,21 @@ impl TableStore {
 
     /// The location in a log record. `None` in a rescue of a truncated file, if the location is beyond its end.
     fn location_of(&self, place: PlaceBytes, lsn: Lsn) -> Result<Option<Location>> {
-        let corrupt = |what| Err(Error::CorruptLog { lsn, what });
         match Location::decode(&place).filter(|_| place.len() == Location::BYTES) {
-            None => corrupt("a record with a place that cannot be one".to_owned()),
+            None => Err(no_place(lsn)),
             // The image was on the device before its place was in the log: a place beyond the end of the file is wrong.
             Some(location) if self.reaches(location) => Ok(Some(location)),
             Some(_) if self.rescued => Ok(None),
             Some(Location { place, .. }) => {
-                corrupt(format!("it puts a page at byte {}, beyond the end of the file", place.offset()))
+                let what = format!("it puts a page at byte {}, beyond the end of the file", place.offset());
+                Err(Error::CorruptLog { lsn, what })
             }
         }
     }
+}
+
+fn too_long(id: PageId) -> Error {
+    Error::corrupt(id, "its image is longer than a page")
 }
 
 impl PageStore for TableStore {
@@ -362,7 +366,7 @@ impl PageStore for TableStore {
         let places: Vec<PlaceBytes> =
             writer.images.locations().filter_map(|(_, location)| PlaceBytes::new(&location.encode())).collect();
         match pages.first() {
-            Some((id, _)) if places.len() < pages.len() => Err(Error::corrupt(*id, "its image is longer than a page")),
+            Some((id, _)) if places.len() < pages.len() => Err(too_long(*id)),
             _ => Ok(places),
         }
     }

@@ -65,6 +65,9 @@ impl ReusedLeaf {
     }
 }
 
+/// Only `drop` takes the leaf.
+const TAKEN: &str = "a cursor's leaf is used after its end";
+
 impl Deref for ReusedLeaf {
     type Target = CursorLeaf;
 
@@ -72,7 +75,7 @@ impl Deref for ReusedLeaf {
     fn deref(&self) -> &CursorLeaf {
         match &self.0 {
             Some(leaf) => leaf,
-            None => unreachable!("only dropping takes the leaf"),
+            None => unreachable!("{TAKEN}"),
         }
     }
 }
@@ -82,7 +85,7 @@ impl DerefMut for ReusedLeaf {
     fn deref_mut(&mut self) -> &mut CursorLeaf {
         match &mut self.0 {
             Some(leaf) => leaf,
-            None => unreachable!("only dropping takes the leaf"),
+            None => unreachable!("{TAKEN}"),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::{FIELD, Pkb, PkbBuilder, fixed, heap_bytes, part_of};
 use crate::base::{bytes, varint};
 use crate::page::keys::scheme::Build;
 use crate::page::keys::slotted::edit::put_left;
-use crate::page::keys::{KeyState, capacity};
+use crate::page::keys::{KeyState, capacity, no_suffix};
 
 /// See [`crate::page::keys::plan`].
 pub(crate) fn bytes_with(state: KeyState, part: usize, suffix: &[u8]) -> usize {
@@ -59,7 +59,7 @@ fn remove_one(list: &mut [u8], state: KeyState, part: usize, slot: usize) -> Res
     let next = part_of(slot.checked_sub(1).map(|left| view.key(left)), view.key(slot + 1));
     let (heap, slots) = (fixed(part) * cap, width * cap);
     if heap + at + size > state.bytes {
-        return Err(format!("the suffix of slot {slot} is not within the heap"));
+        return Err(no_suffix(slot));
     }
     if slot + 1 < count {
         bytes::put(list, width * (slot + 1), bytes::slice(&next, 0, width));

@@ -211,7 +211,7 @@ impl<'a> List<'a> for OutOfLine<'a> {
         let parts = self.parts();
         for slot in 0..count {
             if self.place(slot).page.is_none() {
-                return Err(format!("the key of slot {slot} has no place"));
+                return Err(no_place(slot));
             }
             let Some(left) = slot.checked_sub(1) else { continue };
             let known = parts.offset(slot).checked_sub(parts.offset(left)).and_then(|at| parts.part(left).get(at));
@@ -310,4 +310,9 @@ pub(crate) fn remove(list: &mut [u8], state: KeyState, part: usize, from: usize,
     let end = state.bytes.saturating_sub((to - from) * size);
     bytes::zero(list, end, state.bytes);
     end
+}
+
+/// The damage of an entry without a key.
+pub(crate) fn no_place(slot: usize) -> String {
+    format!("the key of slot {slot} has no place")
 }

@@ -4,7 +4,7 @@
 use super::{FIXED_PART, HEAD, Slotted, SlottedBuilder, head_of, heap_bytes, is_dense, is_short};
 use crate::base::{bytes, varint};
 use crate::page::keys::scheme::{Build, List};
-use crate::page::keys::{KeyState, capacity};
+use crate::page::keys::{KeyState, capacity, no_suffix};
 
 /// Returns the bytes of the list with `suffix`. `may_be_dense`: an empty list may become dense.
 pub(crate) fn bytes_with(state: KeyState, may_be_dense: bool, suffix: &[u8]) -> usize {
@@ -98,7 +98,7 @@ fn remove_one(list: &mut [u8], state: KeyState, slot: usize) -> Result<usize, St
     let size = heap_bytes(view.suffix_len(slot));
     let heap = FIXED_PART * cap;
     if heap + at + size > state.bytes {
-        return Err(format!("the suffix of slot {slot} is not within the heap"));
+        return Err(no_suffix(slot));
     }
     bytes::shift(list, heap + at + size, state.bytes, heap + at);
     let slots = 4 * cap;
