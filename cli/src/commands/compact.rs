@@ -5,6 +5,7 @@ use crate::args::{Compact, NewFile};
 use crate::failure::{Completion, Failure, Result};
 use crate::progress::{Meter, Unit};
 use crate::report;
+use crate::words::words;
 use duramen::Error;
 use duramen::db::{CompactProgress, Strategy};
 use serde::Serialize;
@@ -67,6 +68,9 @@ fn convert(args: &Compact) -> Result<u64> {
         Err(Error::Full { path }) => {
             let why = "a conversion needs space for the old file and the new one; the database is unchanged";
             Err(Failure::Usage(format!("no space left on the device of {}: {why}", path.display())))
+        }
+        Err(error @ Error::Option { option: "path", .. }) => {
+            Err(Failure::Usage(format!("{}: use dump and restore", words(&error))))
         }
         converted => Ok(converted?.entries),
     }

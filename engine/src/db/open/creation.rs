@@ -56,7 +56,8 @@ impl Creation {
             return Err(Error::Option {
                 option: "path",
                 value: format!("{}", volume.path(name).display()),
-                expected: "a file: a block device has no space for a second database; use dump and restore".to_owned(),
+                expected: "a file: a block device has no space for a second database; copy the entries to a new one"
+                    .to_owned(),
             });
         }
         remove_abandoned(&*volume, name, Some(lock))?;
