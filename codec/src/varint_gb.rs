@@ -238,8 +238,8 @@ impl<T: Int> GapFormat<T> for VarIntGb {
     }
 }
 
-/// Writes the `gaps` gaps of `rest` to `out`, with `added` in place of the `removed` gaps from `at` on. Returns an error
-/// if the groups do not end with `rest`: with damaged control bytes the gaps may have any lengths.
+/// Writes the `gaps` gaps of `rest` to `out`, with `added` in place of the `removed` gaps from `at` on. Returns an
+/// error if the groups do not end with `rest`: with damaged control bytes the gaps may have any lengths.
 fn rewrite<T: Int>(rest: &[u8], gaps: usize, at: usize, removed: usize, added: &[u64], out: &mut [u8]) -> Result<()> {
     let mut walk = GbWalk::<T>::new(rest, gaps);
     let mut writer = Writer::<T> { out, at: 0, group: 0, slot: 0, key: PhantomData };

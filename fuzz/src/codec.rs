@@ -116,7 +116,7 @@ fn edit<T: Int>(codec: Codec, block: Block<T>, bytes: &[u8], probe: T) {
             _ => codec.remove_at(&mut block, &mut bytes, middle).is_ok(),
         };
         if sound && done {
-            assert_eq!(codec.check(&block, &bytes), Ok(()), "{codec}: edit {edit} spoilt a sound block");
+            assert_eq!(codec.check(&block, &bytes), Ok(()), "{codec}: edit {edit} damaged a sound block");
         }
     }
 }

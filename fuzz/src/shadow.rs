@@ -125,7 +125,7 @@ fn read_all(history: &History, mut visit: impl FnMut(u32, &[u8])) -> usize {
         read
     };
     let path = Path::new("fuzz");
-    for trust in [Trust::Notes, Trust::Images] {
+    for trust in [Trust::Structures, Trust::Images] {
         if let Ok(rescued) = store::open_damaged(history.disk.clone(), path, meta_of_file().page_size, trust) {
             rescued.store.survey(&mut |image| visit(image.page.0, &[])).expect("memory does not fail");
             count(&*rescued.store, &mut visit);

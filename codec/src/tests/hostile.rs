@@ -5,8 +5,8 @@ use crate::{Block, Codec, Error, Found, Int, Level, MAX_BLOCK};
 
 /// Tests that nothing panics, whatever the bytes and the descriptor are. Every level accepts the same blocks and
 /// decodes them to the same keys. All other operations agree with these keys if the block could be from an encoder.
-/// Otherwise only those operations agree whose result does not depend on bits that belong to no key. An edit that returns
-/// an error changes neither the descriptor nor the bytes of the block.
+/// Otherwise only those operations agree whose result does not depend on bits that belong to no key. An edit that
+/// returns an error changes neither the descriptor nor the bytes of the block.
 pub(super) fn assert_survives<T: Int>(codec: Codec, block: Block<T>, bytes: &[u8], probe: u64) {
     let probe = T::narrow(probe);
     let mut reference = [T::MAX; MAX_BLOCK];

@@ -11,7 +11,7 @@ use crate::base::{Error, PageId, Result, bytes};
 use std::cmp::Ordering;
 
 /// The error says what is wrong.
-type Verdict = Result<(), String>;
+type CheckResult = Result<(), String>;
 
 /// Returns the error of a list that has too few bytes for `count` of its `parts`, such as slots.
 pub(super) fn cannot_hold(bytes: usize, count: usize, parts: impl std::fmt::Display) -> String {
@@ -19,22 +19,22 @@ pub(super) fn cannot_hold(bytes: usize, count: usize, parts: impl std::fmt::Disp
 }
 
 /// Checks that the bytes of unused slots are zero.
-pub(super) fn check_unused(slots: &[&[u8]]) -> Verdict {
+pub(super) fn check_unused(slots: &[&[u8]]) -> CheckResult {
     let is_zero = slots.iter().all(|bytes| bytes.iter().all(|&byte| byte == 0));
     ensure(is_zero, || "an unused slot is not zero".into())
 }
 
 /// Checks that a list without entries has no bytes.
-pub(super) fn check_without_entries(list: &[u8]) -> Verdict {
+pub(super) fn check_without_entries(list: &[u8]) -> CheckResult {
     ensure(list.is_empty(), || format!("{} bytes without entries", list.len()))
 }
 
 /// Checks that `bytes` has the length of a page.
-pub(super) fn check_len(bytes: &[u8]) -> Verdict {
+pub(super) fn check_len(bytes: &[u8]) -> CheckResult {
     ensure(limits::is_page_len(bytes.len()), || format!("a page of {} bytes", bytes.len()))
 }
 
-fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verdict {
+fn ensure(holds: bool, what: impl FnOnce() -> String) -> CheckResult {
     if holds { Ok(()) } else { Err(what()) }
 }
 
@@ -46,7 +46,7 @@ impl<'a> Page<'a> {
     /// `Error::Corrupt` that says what is wrong. Any bytes are safe.
     pub fn check(bytes: &'a [u8], expect: PageId) -> Result<Page<'a>> {
         let page = Page::new(bytes);
-        match page.verdict(expect) {
+        match page.check_all(expect) {
             Ok(()) => Ok(page),
             Err(what) => Err(Error::corrupt(expect, what)),
         }
@@ -63,7 +63,7 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    fn verdict(&self, expect: PageId) -> Verdict {
+    fn check_all(&self, expect: PageId) -> CheckResult {
         let size = self.bytes().len();
         check_len(self.bytes())?;
         ensure(self.id() == expect, || format!("its header has the page id {}", self.id()))?;
@@ -78,7 +78,7 @@ impl<'a> Page<'a> {
     }
 
     /// Checks that a run or map has no fields of a tree page. A map has `record_bytes` bytes of bits, a run has none.
-    fn check_special(&self, record_bytes: usize) -> Verdict {
+    fn check_special(&self, record_bytes: usize) -> CheckResult {
         let header = self.header();
         let numbers = [header::COUNT, header::LOWER, header::UPPER_REST, header::PREFIX];
         let tags = [header::LEVEL, header::RECORD_LIST];
@@ -92,7 +92,7 @@ impl<'a> Page<'a> {
     }
 
     /// Checks that the lists are within the page and that the bytes between them are zero.
-    fn check_free(&self) -> Verdict {
+    fn check_free(&self) -> CheckResult {
         let (size, header) = (self.bytes().len(), self.header());
         let front = self.keys_at() + header.u16(header::KEY_BYTES);
         let end = size.checked_sub(header.u16(header::RECORD_BYTES)).filter(|&end| front <= end);
@@ -102,7 +102,7 @@ impl<'a> Page<'a> {
         })
     }
 
-    fn check_tree_page(&self) -> Verdict {
+    fn check_tree_page(&self) -> CheckResult {
         let header = self.header();
         let (keys, records) = (header.key_list(), header.u8(header::RECORD_LIST));
         let Some(key_kind) = KeyListKind::from_tag(keys) else {
@@ -127,7 +127,7 @@ impl<'a> Page<'a> {
     }
 
     /// Checks a heap page: a tree page without fences, whose keys are numbers and whose records are whole keys.
-    fn check_heap_page(&self) -> Verdict {
+    fn check_heap_page(&self) -> CheckResult {
         self.check_tree_page()?;
         let lists = self.keys() == KeyListKind::NUMBERS && self.records() == RecordListKind::Variable;
         ensure(lists, || "a heap page that is not made of numbers and keys".into())?;
@@ -142,7 +142,7 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    fn check_fences(&self, keys: KeyListKind) -> Verdict {
+    fn check_fences(&self, keys: KeyListKind) -> CheckResult {
         let size = self.bytes().len();
         let longest = limits::max_inline_key(size) + 1;
         let prefix = self.header().u16(header::PREFIX);
@@ -160,7 +160,7 @@ impl<'a> Page<'a> {
 
     /// Checks that the keys are in order and within the fences. An inner page's key 0 is the bare prefix and stands for
     /// its lower fence.
-    fn check_keys(&self) -> Verdict {
+    fn check_keys(&self) -> CheckResult {
         let size = self.bytes().len();
         let list = self.key_list();
         let first = usize::from(self.is_inner());
@@ -202,7 +202,7 @@ impl<'a> Page<'a> {
 
 impl Page<'_> {
     /// Checks that keys rise and do not exceed the longest length, from slot `first` on.
-    fn check_order(&self, first: usize) -> Verdict {
+    fn check_order(&self, first: usize) -> CheckResult {
         let list = self.key_list();
         let (mut previous, mut key) = (Vec::new(), Vec::new());
         for slot in first..self.count() {
@@ -218,7 +218,7 @@ impl Page<'_> {
     }
 
     /// Does the same for a list that builds each key from the one before.
-    fn check_order_walking(&self, first: usize) -> Verdict {
+    fn check_order_walking(&self, first: usize) -> CheckResult {
         let mut keys = KeyWalk::new(self.key_list(), first, self.count());
         let (mut previous, mut key) = (Vec::new(), Vec::new());
         for slot in first..self.count() {
@@ -235,13 +235,13 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn check_len(&self, slot: usize, len: usize) -> Verdict {
+    fn check_len(&self, slot: usize, len: usize) -> CheckResult {
         let longest = limits::max_inline_key(self.bytes().len()) + 1;
         ensure(len <= longest, || format!("key {slot} is too long: {len} bytes"))
     }
 
     /// Accepts two keys that do not rise only if the page cannot decide their order.
-    fn check_unknown(&self, slot: usize, previous: &[u8], key: &[u8]) -> Verdict {
+    fn check_unknown(&self, slot: usize, previous: &[u8], key: &[u8]) -> CheckResult {
         let unknown = compare_images(previous, key, self.bytes().len()).is_none();
         ensure(unknown, || format!("key {slot} is not above the one before it"))
     }

@@ -3,7 +3,7 @@
 
 use super::file::DatabaseFile;
 use super::options::DeltaBlocks;
-use super::rescue::{Believed, OpenUnknown, RescuedStore, Trust};
+use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust};
 use super::seam::PageStore;
 use super::shadow::ShadowStore;
 use super::table::TableStore;
@@ -31,7 +31,12 @@ pub(super) trait StoreFormat: PageStore + Sized + 'static {
     fn open(file: DatabaseFile) -> Result<Self>;
 
     /// Opens a file that has a superblock, and whose other parts may be damaged. `damage` has the damage found so far.
-    fn rescue(file: DatabaseFile, believed: Believed, trust: Trust, damage: Vec<Damage>) -> Result<RescuedStore>;
+    fn rescue(
+        file: DatabaseFile,
+        superblock: SuperblockChoice,
+        trust: Trust,
+        damage: Vec<Damage>,
+    ) -> Result<RescuedStore>;
 
     /// Searches a [part](super::rescue::PIECE) of a file for a page of this store. If there is one, returns how the
     /// store opens such a file without a superblock.
@@ -106,12 +111,12 @@ macro_rules! page_stores {
             pub(super) fn rescue(
                 self,
                 file: DatabaseFile,
-                believed: Believed,
+                superblock: SuperblockChoice,
                 trust: Trust,
                 damage: Vec<Damage>,
             ) -> Result<RescuedStore> {
                 match self {
-                    $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::rescue(file, believed, trust, damage),)*
+                    $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::rescue(file, superblock, trust, damage),)*
                 }
             }
 

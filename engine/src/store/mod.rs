@@ -47,7 +47,7 @@ pub use options::{DeltaBlocks, StoreOptions};
 pub use pool::frame::{Pin, ReadGuard, WriteGuard};
 pub use pool::prefetch::Ahead;
 pub use pool::{Backing, Pool, PoolStats};
-pub use rescue::{Believed, RescuedStore, Trust, open_damaged};
+pub use rescue::{RescuedStore, SuperblockChoice, Trust, open_damaged};
 pub use seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
 pub use superblock::{ID_SLACK, Meta};
 pub use totals::WriteTotals;

@@ -16,7 +16,7 @@ pub struct RescuedStore {
     /// The superblock's values; without a superblock, values for a database that was closed in order.
     pub meta: Meta,
     /// The superblock that has these values.
-    pub superblock: Believed,
+    pub superblock: SuperblockChoice,
     /// Pages were found by their images alone. The newest image of a page may be lost, and an older one be found.
     pub guessed: bool,
     /// Every page id is smaller.
@@ -29,7 +29,7 @@ pub struct RescuedStore {
 
 /// The superblock that is used if a file is damaged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Believed {
+pub enum SuperblockChoice {
     /// The newer one of two.
     Newest,
     /// The only one: the other is damaged, and may have been newer.
@@ -60,7 +60,7 @@ pub(super) const PIECE: usize = 1 << 20;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trust {
     /// The structures are used as far as they are sound.
-    Notes,
+    Structures,
     /// They may be old and are not used. The newest image of each page is taken.
     Images,
 }
@@ -88,8 +88,8 @@ pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, trust: T
     };
     let file = DatabaseFile::of(disk, path, chosen);
     let damage: Vec<_> = file.damaged_superblock().map(|slot| Damage::Superblock { slot }).into_iter().collect();
-    let believed = if damage.is_empty() { Believed::Newest } else { Believed::Only };
-    file.kind().rescue(file, believed, trust, damage)
+    let superblock = if damage.is_empty() { SuperblockChoice::Newest } else { SuperblockChoice::Only };
+    file.kind().rescue(file, superblock, trust, damage)
 }
 
 /// The valid superblock, or why there is none. A superblock of another version of this program is an error of the

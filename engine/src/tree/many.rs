@@ -91,7 +91,7 @@ impl Tree {
             return Ok(None);
         }
         let mut path = Vec::new();
-        let behind = self.way_to(store, Target::Covering(key), &mut path, |leaf| {
+        let behind = self.leaf_with_path(store, Target::Covering(key), &mut path, |leaf| {
             let (slot, mut last) = (leaf.count().checked_sub(1)?, Vec::new());
             leaf.key_into(slot, &mut last);
             // A long key is not whole in the page. And if the last key were below the lower fence, keys between the two

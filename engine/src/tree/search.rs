@@ -85,18 +85,18 @@ impl Tree {
         self.leaf_at(store, Target::Covering(key), f)
     }
 
-    /// Like [`Tree::leaf_at`]. `way` gets the ids of the inner pages on the path, from the root on.
-    pub fn way_to<S: PageRead, R>(
+    /// Like [`Tree::leaf_at`]. `path` gets the ids of the inner pages on the path, from the root on.
+    pub fn leaf_with_path<S: PageRead, R>(
         &self,
         store: &S,
         target: Target<'_>,
-        way: &mut Vec<PageId>,
+        path: &mut Vec<PageId>,
         f: impl FnOnce(Page<'_>) -> R,
     ) -> Result<R> {
         let leaf = self.descend_with(store, target, |event| {
             match event {
-                Descent::Begins => way.clear(),
-                Descent::Passes(page, _) => way.push(page.id()),
+                Descent::Begins => path.clear(),
+                Descent::Passes(page, _) => path.push(page.id()),
             }
             Ok(())
         })?;

@@ -68,7 +68,7 @@ fn prefix_deltas_are_as_documented() {
     assert_eq!(lists(shape, [b"a", b"c"], &words).1, [directory, DELTAS, BEST].concat());
 }
 
-/// The foot of the best prefix group of [`DELTAS`]: abefg completes abexyz, abfe and bacd.
+/// The footer of the best prefix group of [`DELTAS`]: abefg completes abexyz, abfe and bacd.
 const BEST: &[u8] = b"abefg\x0B\0\x10\0\x14\0\x05\0\x01\0\x03";
 
 #[test]
@@ -76,7 +76,7 @@ fn the_best_prefix_group_follows_inserts_and_removals_and_gives_way_to_records()
     let keys = KeyListKind::WiredTiger(Instantiation::BestGroup);
     let shape = Shape { size: 256, keys, records: RecordListKind::Variable, ..SHAPE };
     let mut page = empty(shape, b"a", Some(b"c"));
-    let foot = |page: &[u8]| {
+    let footer = |page: &[u8]| {
         let page = Page::check(page, PageId(7)).unwrap();
         // The test later removes one entry.
         page.key_bytes()[if page.count() == 6 { DELTAS.len() } else { DELTAS.len() - 4 }..].to_vec()
@@ -84,26 +84,26 @@ fn the_best_prefix_group_follows_inserts_and_removals_and_gives_way_to_records()
     for (slot, key) in (0..).zip(PAPER) {
         assert!(apply(&mut page, &PageOp::Insert { slot, key, record: Record::default() }, Lsn(2)).unwrap());
     }
-    assert_eq!(foot(&page), BEST);
+    assert_eq!(footer(&page), BEST);
     for (slot, key) in (0..).zip(PAPER) {
         assert_eq!(Page::new(&page).search(key), Ok(slot));
     }
     for (key, slot) in [("abeg", 2), ("abexz", 3), ("abff", 4), ("abz", 4), ("b", 4), ("bacd0", 5), ("bb", 5)] {
         assert_eq!(Page::new(&page).search(key.as_bytes()), Err(slot), "{key}");
     }
-    // A record takes the room of the foot except one byte. When it is removed, the foot uses the room again.
+    // A record takes the room of the footer except one byte. When it is removed, the footer uses the room again.
     let free = Page::new(&page).free();
     let record = vec![7; free + BEST.len() - 2];
     assert!(apply(&mut page, &PageOp::Replace { slot: 0, record: Record::inline(&record) }, Lsn(3)).unwrap());
-    assert_eq!((foot(&page), Page::new(&page).free()), (vec![0], 0));
+    assert_eq!((footer(&page), Page::new(&page).free()), (vec![0], 0));
     let longer = vec![7; record.len() + 1];
     assert!(!apply(&mut page, &PageOp::Replace { slot: 0, record: Record::inline(&longer) }, Lsn(3)).unwrap());
     assert!(apply(&mut page, &PageOp::Remove { from: 3, to: 4 }, Lsn(4)).unwrap());
-    assert_eq!(foot(&page), [0], "a removal never makes the list longer than it was");
+    assert_eq!(footer(&page), [0], "a removal never makes the list longer than it was");
     assert!(apply(&mut page, &PageOp::Replace { slot: 0, record: Record::default() }, Lsn(5)).unwrap());
     let abfe = PageOp::Insert { slot: 3, key: PAPER[3], record: Record::default() };
     assert!(apply(&mut page, &abfe, Lsn(6)).unwrap());
-    assert_eq!(foot(&page), BEST);
+    assert_eq!(footer(&page), BEST);
     assert!(apply(&mut page, &PageOp::Remove { from: 0, to: 6 }, Lsn(7)).unwrap());
     assert_eq!(Page::check(&page, PageId(7)).unwrap().key_bytes(), b"");
 }
@@ -117,10 +117,10 @@ fn a_best_prefix_group_that_its_entries_deny_is_damage() {
         assert!(builder.push(key, Record::inline(record)));
     }
     let page = format(shape, builder.finish());
-    let foot = Page::check(&page, PageId(7)).unwrap().keys_at() + DELTAS.len();
+    let footer = Page::check(&page, PageId(7)).unwrap().keys_at() + DELTAS.len();
     for (at, value) in [(0, b'b'), (5, 12), (11, 4), (13, 0), (13, 2), (15, 2), (15, 4), (15, 255)] {
         let mut damaged = page.clone();
-        damaged[foot + at] = value;
+        damaged[footer + at] = value;
         assert!(Page::check(&damaged, PageId(7)).is_err(), "{value} at {at}");
         let mut out = Vec::new();
         for (slot, key) in PAPER.iter().enumerate() {

@@ -5,8 +5,8 @@
 //! replaces a newer one in the page table.
 //!
 //! A page has no changes as soon as it is copied. So a flush that must be complete waits for the groups that other
-//! threads are writing, and begins again if one of them fails. [`Pool::dirty_pages`] counts the page until the store has
-//! the copy, so that no commit is promised its place.
+//! threads are writing, and begins again if one of them fails. [`Pool::dirty_pages`] counts the page until the store
+//! has the copy, so that no commit is promised its place.
 
 use super::frame::{CLEAN, Frame, NO_PAGE, ReadGuard};
 use super::{Backing, Pool};

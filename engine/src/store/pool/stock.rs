@@ -146,8 +146,8 @@ impl Pool {
     }
 
     /// Adds a few frames to the stock, which is empty, and takes one. It waits for no latch for longer than
-    /// [`Pool::evict`] does, and never for the log. After an error it returns `None`: `evict` finds a page that needs no
-    /// write, or returns the error.
+    /// [`Pool::evict`] does, and never for the log. After an error it returns `None`: `evict` finds a page that needs
+    /// no write, or returns the error.
     pub(super) fn take_from_own_step(&self) -> Option<Taken<'_>> {
         let backing = self.backing.as_ref().filter(|_| self.capacity() >= OWN_STEP * OWN_STEP_PART)?;
         let (added, _) = self.stock_up(backing, OWN_STEP).ok()?;

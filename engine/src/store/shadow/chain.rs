@@ -38,7 +38,7 @@ pub(super) struct Chain {
     /// Blocks of deltas that count and that no sync may have made durable yet.
     pub(super) unsynced: Vec<usize>,
     /// Blocks that must be cleared: later they would be taken for damage, or for a delta that counts.
-    pub(super) spoilt: Vec<usize>,
+    pub(super) invalid: Vec<usize>,
     /// A block has a delta, or the front of the slot has bytes, that are not needed.
     pub(super) stale: bool,
     /// The parts in which the page differs from the image in the slot, if all deltas are cumulative.
@@ -53,7 +53,7 @@ impl Chain {
             match geometry.look_delta(block, id) {
                 Block::Empty => {}
                 Block::Sound(_) => chain.stale = true,
-                Block::Damaged(_) => chain.spoilt.push(index),
+                Block::Damaged(_) => chain.invalid.push(index),
             }
         }
         chain
@@ -79,7 +79,7 @@ impl Chain {
             walk.apply_all(&mut chain);
             walk.check_overwritten()?;
         }
-        walk.judge_others(&mut chain)?;
+        walk.check_others(&mut chain)?;
         Ok(chain)
     }
 }
@@ -203,7 +203,7 @@ impl Walk<'_> {
             _ => None,
         };
         let mut voids = self.blocks.iter().filter_map(void).peekable();
-        if voids.peek().is_some() && !voids.any(|is_first| is_first) && !self.known.lenient {
+        if voids.peek().is_some() && !voids.any(|is_first| is_first) && !self.known.accepts_any {
             return Err("its delta block has a change that the log has lost".into());
         }
         Ok(())
@@ -211,22 +211,22 @@ impl Walk<'_> {
 
     /// Looks at the blocks that do not count. A delta that a sync has made durable counts, unless newer ones replace
     /// it.
-    fn judge_others(&self, chain: &mut Chain) -> Result<(), String> {
+    fn check_others(&self, chain: &mut Chain) -> Result<(), String> {
         for (index, block) in self.blocks.iter().enumerate() {
             match block {
                 Block::Empty => {}
-                Block::Sound(delta) if self.known.has_lost(delta.stamp, delta.lsn) => chain.spoilt.push(index),
+                Block::Sound(delta) if self.known.has_lost(delta.stamp, delta.lsn) => chain.invalid.push(index),
                 Block::Sound(delta) if chain.used.contains(index) && self.is_ours(delta) => {}
-                Block::Sound(delta) if self.is_ours(delta) => match self.is_unsynced(delta) || self.known.lenient {
-                    true => chain.spoilt.push(index),
+                Block::Sound(delta) if self.is_ours(delta) => match self.is_unsynced(delta) || self.known.accepts_any {
+                    true => chain.invalid.push(index),
                     false => return Err(format!("delta block {index} belongs to one that is lost")),
                 },
-                Block::Sound(delta) if Some(delta.stamp.turn) == self.base.void_turn && !self.known.lenient => {
+                Block::Sound(delta) if Some(delta.stamp.turn) == self.base.void_turn && !self.known.accepts_any => {
                     return Err(format!("delta block {index} has a change that the log has lost"));
                 }
                 Block::Sound(_) => chain.stale = true,
-                Block::Damaged(_) if self.known.lenient => {}
-                Block::Damaged(delta) if self.may_be_torn(index, delta, chain.used) => chain.spoilt.push(index),
+                Block::Damaged(_) if self.known.accepts_any => {}
+                Block::Damaged(delta) if self.may_be_torn(index, delta, chain.used) => chain.invalid.push(index),
                 Block::Damaged(_) => return Err(format!("delta block {index} is damaged")),
             }
         }
@@ -267,7 +267,7 @@ mod tests {
     const BASE: Base = Base { stamp: Stamp { turn: 9, rewrites: 0, generation: 4 }, lsn: Lsn(100), void_turn: None };
     /// Generations before 6 are synced.
     const KNOWN: Known =
-        Known { generation: 6, in_log: true, redo: Lsn(1), lost: None, cuts: Cuts::NONE, lenient: false };
+        Known { generation: 6, in_log: true, redo: Lsn(1), lost: None, cuts: Cuts::NONE, accepts_any: false };
     const CLOSED: Known = Known { in_log: false, ..KNOWN };
 
     /// A slot with four delta blocks, and the page after each delta.
@@ -308,7 +308,7 @@ mod tests {
             cell
         }
 
-        fn spoil(&mut self, index: usize, at: usize) {
+        fn damage(&mut self, index: usize, at: usize) {
             self.bytes[self.geometry.slot() + index * BLOCK + at] ^= 0x10;
         }
 
@@ -324,7 +324,7 @@ mod tests {
             let half = Half::new(&self.bytes, Side::First, self.geometry.slot());
             let chain = Chain::apply(&self.geometry, ID, half, BASE, &known, &mut read).unwrap();
             assert!(read == self.pages[page], "{chain:?}");
-            (chain.used, chain.unsynced, chain.spoilt)
+            (chain.used, chain.unsynced, chain.invalid)
         }
 
         fn is_refused(&self, known: Known) -> bool {
@@ -343,7 +343,7 @@ mod tests {
     fn a_torn_end_is_cleared_and_a_damaged_end_refused() {
         for at in [0, 300, 2000] {
             let mut cell = Cell::chain(&[5, 6, 6]);
-            cell.spoil(2, at);
+            cell.damage(2, at);
             assert_eq!(cell.found(KNOWN, 2), (Used::Chain(2), vec![1], vec![2]), "byte {at}");
             assert!(cell.is_refused(CLOSED), "byte {at}");
         }
@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(cell.found(KNOWN, 2), (Used::Chain(2), vec![1], vec![2]));
         // It says that a sync has made it durable.
         let mut cell = Cell::chain(&[5, 5]);
-        cell.spoil(1, 300);
+        cell.damage(1, 300);
         assert!(cell.is_refused(KNOWN));
     }
 
@@ -400,17 +400,17 @@ mod tests {
         }
         assert_eq!(cell.found(CLOSED, 5), (Used::Cumulative(4), vec![0], vec![]));
         let mut torn = Cell { bytes: cell.bytes.clone(), pages: cell.pages.clone(), ..cell };
-        torn.spoil(0, 300);
+        torn.damage(0, 300);
         assert_eq!(torn.found(KNOWN, 4), (Used::Cumulative(3), vec![], vec![0]));
         assert!(torn.is_refused(CLOSED));
         // The older one is not needed. If it is damaged, the store cannot know which of the two is newer.
-        cell.spoil(1, 300);
+        cell.damage(1, 300);
         assert_eq!(cell.found(KNOWN, 5), (Used::Cumulative(4), vec![0], vec![1]));
         assert!(cell.is_refused(CLOSED));
         let mut synced = Cell::new();
         synced.write(0, 0, 5, Order::Cumulative(0));
         synced.write(1, 0, 5, Order::Cumulative(1));
-        synced.spoil(1, 300);
+        synced.damage(1, 300);
         assert!(synced.is_refused(KNOWN));
     }
 

@@ -1,6 +1,6 @@
 //! Syncs and checkpoints, and trims of the slots and delta blocks that are not needed after them.
 
-use super::cuts::APART;
+use super::cuts::RECOVERY_STEP;
 use super::own::Own;
 use super::slot::Side;
 use super::states::Kind;
@@ -69,7 +69,7 @@ impl ShadowStore {
             let state = &mut *guard;
             check_failed_writes(state)?;
             let first = state.synced_generation.max(state.cuts.generation());
-            if *generation >= first.saturating_add(APART - 1) {
+            if *generation >= first.saturating_add(RECOVERY_STEP - 1) {
                 let cause = "too many checkpoints have failed: close the database and open it again".into();
                 return Err(Error::Poisoned { cause });
             }
@@ -161,11 +161,11 @@ impl ShadowStore {
 /// An error if a failed write may have damaged an image that was not synced. The log has the changes of this image, so
 /// the log is needed until the page is written again.
 fn check_failed_writes(state: &State) -> Result<()> {
-    let is_spoilt = |id: &&PageId| {
+    let may_be_damaged = |id: &&PageId| {
         let now = state.pages.get(**id);
         now.kind() == Kind::Present && !now.is_synced()
     };
-    match state.failed.iter().find(is_spoilt) {
+    match state.failed.iter().find(may_be_damaged) {
         Some(id) => Err(Error::Poisoned { cause: format!("the last write of page {id} has failed") }),
         None => Ok(()),
     }

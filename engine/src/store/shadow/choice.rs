@@ -1,6 +1,6 @@
 //! Decides from the contents of the two slots of a page which slot counts. Reads and writes must not be in this file.
 
-use super::cuts::{APART, Cuts};
+use super::cuts::{Cuts, RECOVERY_STEP};
 use super::slot::{Content, Side, Stamp};
 use super::states::PageState;
 use crate::base::Lsn;
@@ -22,13 +22,13 @@ pub(super) struct Known {
     /// The same of earlier recoveries.
     pub(super) cuts: Cuts,
     /// Any sound image is accepted.
-    pub(super) lenient: bool,
+    pub(super) accepts_any: bool,
 }
 
 impl Known {
     /// For a page in a survey: every delta that fits the slot is accepted.
     pub(super) const SURVEY: Known =
-        Known { generation: u32::MAX, in_log: true, redo: Lsn::ZERO, lost: None, cuts: Cuts::NONE, lenient: true };
+        Known { generation: u32::MAX, in_log: true, redo: Lsn::ZERO, lost: None, cuts: Cuts::NONE, accepts_any: true };
 
     /// True if a recovery may have to repeat the last write of the page.
     pub(super) fn is_recovering(&self) -> bool {
@@ -37,7 +37,7 @@ impl Known {
 
     /// The generations that may not be synced: those of the process that has died.
     fn unsynced_generations(&self) -> Range<u32> {
-        self.generation..self.generation.max(self.cuts.generation()).saturating_add(APART)
+        self.generation..self.generation.max(self.cuts.generation()).saturating_add(RECOVERY_STEP)
     }
 
     /// True if an image or a delta whose write was cut off may say this of itself: it is of a generation that may not
@@ -62,7 +62,7 @@ pub(super) enum Other {
     /// An older image.
     Image,
     /// Anything else.
-    Spoilt,
+    Invalid,
 }
 
 /// The result of reading the slots of a page.
@@ -92,7 +92,7 @@ pub(super) fn choose(first: Content, second: Content, known: Known) -> Result<Ch
         (image @ Content::Image { stamp, .. }, other) | (other, image @ Content::Image { stamp, .. })
             if is_lost(other) && !is_lost(image) =>
         {
-            Ok(Choice { void_turn: lost_turn(other), ..found(side(image), stamp, known, Other::Spoilt) })
+            Ok(Choice { void_turn: lost_turn(other), ..found(side(image), stamp, known, Other::Invalid) })
         }
         (a, b) if is_lost(a) || is_lost(b) => Err("its image has a change that the log has lost".into()),
         (Content::Image { stamp: a, lsn: lsn_a }, Content::Image { stamp: b, lsn: lsn_b }) => {
@@ -102,8 +102,8 @@ pub(super) fn choose(first: Content, second: Content, known: Known) -> Result<Ch
                 _ if b.generation < a.generation && lsn_b < lsn_a => (Side::First, a),
                 (true, false) => (Side::Second, b),
                 (false, true) => (Side::First, a),
-                _ if known.lenient && lsn_b > lsn_a => (Side::Second, b),
-                _ if known.lenient => (Side::First, a),
+                _ if known.accepts_any && lsn_b > lsn_a => (Side::Second, b),
+                _ if known.accepts_any => (Side::First, a),
                 _ => return Err(format!("its slots have turns {} and {}", a.turn, b.turn)),
             };
             Ok(found(newer.0, newer.1, known, Other::Image))
@@ -111,15 +111,15 @@ pub(super) fn choose(first: Content, second: Content, known: Known) -> Result<Ch
         (image @ Content::Image { stamp, lsn }, other) | (other, image @ Content::Image { stamp, lsn }) => {
             match other {
                 Content::Empty => Ok(found(side(image), stamp, known, Other::Empty)),
-                _ if known.lenient || counts_less(other, stamp, lsn, known) => {
-                    Ok(found(side(image), stamp, known, Other::Spoilt))
+                _ if known.accepts_any || counts_less(other, stamp, lsn, known) => {
+                    Ok(found(side(image), stamp, known, Other::Invalid))
                 }
                 _ => Err("one of its two slots is damaged, and may have had the newer image".into()),
             }
         }
         (Content::Damaged { .. }, _) | (_, Content::Damaged { .. }) => Err("its slots are damaged".into()),
         (Content::Empty, Content::Empty) => Ok(none(Other::Empty)),
-        _ => Ok(none(Other::Spoilt)),
+        _ => Ok(none(Other::Invalid)),
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     const KNOWN: Known =
-        Known { generation: 5, in_log: true, redo: Lsn(100), lost: None, cuts: Cuts::NONE, lenient: false };
+        Known { generation: 5, in_log: true, redo: Lsn(100), lost: None, cuts: Cuts::NONE, accepts_any: false };
 
     fn image(turn: u8, generation: u32, lsn: u64) -> Content {
         Content::Image { stamp: Stamp { turn, rewrites: 0, generation }, lsn: Lsn(lsn) }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_believed_beside_what_cannot_be_newer() {
+    fn an_image_is_accepted_beside_what_cannot_be_newer() {
         let tears = [
             damaged(Some((4, 5)), Some(120)),
             damaged(Some((4, 5)), None),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_not_believed_beside_what_may_have_been_newer() {
+    fn an_image_is_not_accepted_beside_what_may_have_been_newer() {
         let rotten = [
             // It was synced.
             (damaged(Some((4, 4)), None), true),
@@ -230,7 +230,7 @@ mod tests {
             for (_, choice) in both(image(3, 4, 90), other, Known { in_log, ..KNOWN }) {
                 assert!(choice.is_err(), "{other:?}");
             }
-            for (side, choice) in both(image(3, 4, 90), other, Known { in_log, lenient: true, ..KNOWN }) {
+            for (side, choice) in both(image(3, 4, 90), other, Known { in_log, accepts_any: true, ..KNOWN }) {
                 assert_eq!(choice.unwrap().state.side(), side);
             }
         }
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_the_log_has_lost_is_not_believed() {
+    fn a_change_that_the_log_has_lost_is_not_accepted() {
         let known = Known { lost: Some((5, Lsn(150))), ..KNOWN };
         for (side, choice) in both(image(2, 4, 90), image(3, 5, 151), known) {
             assert_eq!(choice.unwrap().state.side(), side);

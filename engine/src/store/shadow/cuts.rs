@@ -13,7 +13,7 @@ const CUT: usize = 12;
 pub(super) const CUTS: usize = MOST * CUT;
 /// Generations between those of a process that has died and those of the process that recovers: more than checkpoints
 /// that the dead process may have begun after its last superblock.
-pub(super) const APART: u32 = 256;
+pub(super) const RECOVERY_STEP: u32 = 256;
 
 /// Images and deltas of earlier generations with a greater LSN are void.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,7 +48,7 @@ impl Cuts {
     /// Notes that the log ends there. Returns the first generation of the process that recovers; `latest` is one that
     /// the process before may have begun to write.
     pub(super) fn add(&mut self, latest: u32, end: Lsn) -> u32 {
-        let generation = latest.max(self.generation()).saturating_add(APART);
+        let generation = latest.max(self.generation()).saturating_add(RECOVERY_STEP);
         // This cut covers the last one if the log has not grown since.
         if self.0.last().is_none_or(|last| last.generation == 0 || last.end != end) {
             self.0.rotate_left(1);

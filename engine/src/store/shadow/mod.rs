@@ -38,7 +38,7 @@ use super::compress::{Coders, Dictionaries, DictionaryId, PageCompression, Place
 use super::file::DatabaseFile;
 use super::kinds::StoreFormat;
 use super::options::DeltaBlocks;
-use super::rescue::{Believed, OpenUnknown, RescuedStore, Trust};
+use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust};
 use super::seam::{FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats, no_place};
 use super::superblock::{ID_SLACK, Meta};
 use crate::base::{Damage, Error, Lsn, PageId, Result, limits};
@@ -81,7 +81,7 @@ struct State {
     lost: Option<(u32, Lsn)>,
     cuts: Cuts,
     /// Any sound image is accepted.
-    lenient: bool,
+    accepts_any: bool,
     /// Images of earlier generations are synced.
     synced_generation: u32,
     /// How often a checkpoint was begun.
@@ -97,7 +97,7 @@ impl State {
             redo: self.redo,
             lost: self.lost,
             cuts: self.cuts,
-            lenient: self.lenient,
+            accepts_any: self.accepts_any,
         }
     }
 
@@ -125,7 +125,7 @@ impl State {
 
 /// The coders and buffers for the compression and decompression of a page.
 #[derive(Debug, Default)]
-struct Press {
+struct CompressionBuffers {
     coders: Coders,
     packed: Vec<u8>,
     compressed: Vec<u8>,
@@ -146,7 +146,7 @@ pub(super) struct ShadowStore {
     /// Buffers for slots, which are reused.
     buffers: Mutex<Vec<Vec<u8>>>,
     /// Coders and buffers for compression, which are reused.
-    presses: Mutex<Vec<Press>>,
+    compression_buffers: Mutex<Vec<CompressionBuffers>>,
     compression: PageCompression,
     written: AtomicU64,
     /// The option that was set when the database was created.
@@ -189,8 +189,13 @@ impl StoreFormat for ShadowStore {
         Ok(store)
     }
 
-    fn rescue(file: DatabaseFile, believed: Believed, trust: Trust, damage: Vec<Damage>) -> Result<RescuedStore> {
-        ShadowStore::rescue_known(file, believed, trust, damage)
+    fn rescue(
+        file: DatabaseFile,
+        superblock: SuperblockChoice,
+        trust: Trust,
+        damage: Vec<Damage>,
+    ) -> Result<RescuedStore> {
+        ShadowStore::rescue_known(file, superblock, trust, damage)
     }
 
     fn find(disk: &dyn Disk, part: Range<u64>) -> Option<OpenUnknown> {
@@ -217,7 +222,7 @@ impl ShadowStore {
             redo: file.meta().redo,
             lost: None,
             cuts: own.cuts,
-            lenient: false,
+            accepts_any: false,
             synced_generation: own.generation,
             freezes: 0,
         };
@@ -229,7 +234,7 @@ impl ShadowStore {
             syncing: Mutex::default(),
             room: Mutex::new(Room::new(len)),
             buffers: Mutex::default(),
-            presses: Mutex::default(),
+            compression_buffers: Mutex::default(),
             compression: PageCompression::new(
                 places(&geometry),
                 own.policies.into_iter().collect::<Policies>(),

@@ -5,7 +5,7 @@ use super::choice::{Choice, Known, Other, choose};
 use super::half::Half;
 use super::slot::{Content, Side, Stamp};
 use super::states::{Kind, PageState, Used};
-use super::{Press, ShadowStore};
+use super::{CompressionBuffers, ShadowStore};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, WriteKind};
 use crate::page::{Page, unpack};
@@ -43,12 +43,12 @@ impl FoundCell {
 
     /// True if something in the cell must be written again before the page can be trusted.
     fn must_be_written(&self) -> bool {
-        self.choice.unsynced || !self.chain.unsynced.is_empty() || self.is_spoilt()
+        self.choice.unsynced || !self.chain.unsynced.is_empty() || self.has_invalid()
     }
 
     /// True if something in the cell would be taken for damage later.
-    pub(super) fn is_spoilt(&self) -> bool {
-        self.choice.other == Other::Spoilt || !self.chain.spoilt.is_empty()
+    pub(super) fn has_invalid(&self) -> bool {
+        self.choice.other == Other::Invalid || !self.chain.invalid.is_empty()
     }
 }
 
@@ -95,15 +95,15 @@ impl ShadowStore {
             page.copy_from_slice(slot.get(..page.len()).unwrap_or_default());
             return Ok(());
         };
-        self.with_press(|press| {
+        self.with_compression_buffers(|buffers| {
             let packed = if encoding == Encoding::Plain {
                 Some(content)
             } else {
                 let started = Instant::now();
-                press.packed.resize(page.len(), 0);
-                let len = press.coders.decompress(encoding, content, &self.compression.find(), &mut press.packed);
+                buffers.packed.resize(page.len(), 0);
+                let len = buffers.coders.decompress(encoding, content, &self.compression.find(), &mut buffers.packed);
                 self.compression.note_decompressed(started);
-                press.packed.get(..len.map_err(|error| error.of_page(id))?)
+                buffers.packed.get(..len.map_err(|error| error.of_page(id))?)
             };
             let packed = packed.ok_or_else(|| DecompressError::Damaged.of_page(id))?;
             unpack(packed, page).map_err(|error| name(id, error))?;
@@ -116,10 +116,10 @@ impl ShadowStore {
     }
 
     /// Buffers and coders for compression.
-    pub(super) fn with_press<R>(&self, work: impl FnOnce(&mut Press) -> R) -> R {
-        let mut press = self.presses.lock().pop().unwrap_or_default();
-        let done = work(&mut press);
-        self.presses.lock().push(press);
+    pub(super) fn with_compression_buffers<R>(&self, work: impl FnOnce(&mut CompressionBuffers) -> R) -> R {
+        let mut buffers = self.compression_buffers.lock().pop().unwrap_or_default();
+        let done = work(&mut buffers);
+        self.compression_buffers.lock().push(buffers);
         done
     }
 
@@ -136,7 +136,7 @@ impl ShadowStore {
             if found.must_be_written() && about.is_recovering() && !self.rescued {
                 return Ok((self.write_again(id, about, cell, page)?, None));
             }
-            let now = self.learn(id, found.state());
+            let now = self.note_found(id, found.state());
             Ok((now, (now.is_like(found.state()) && now.kind() == Kind::Present).then_some(found.chain.parts)))
         })
     }
@@ -162,19 +162,19 @@ impl ShadowStore {
             for &index in &found.chain.unsynced {
                 self.put(WriteKind::Delta, self.geometry.delta_offset(id, side, index), half.block(index))?;
             }
-            self.clear_spoilt(id, &found)?;
+            self.clear_invalid(id, &found)?;
             self.state.lock().unsynced.push(id);
         }
-        Ok(self.learn(id, found.state()))
+        Ok(self.note_found(id, found.state()))
     }
 
     /// Writes zeros over what would be taken for damage later.
-    fn clear_spoilt(&self, id: PageId, found: &FoundCell) -> Result<()> {
+    fn clear_invalid(&self, id: PageId, found: &FoundCell) -> Result<()> {
         let side = found.state().side();
-        if found.choice.other == Other::Spoilt {
+        if found.choice.other == Other::Invalid {
             self.clear(self.geometry.half(id, side.other(), 0))?;
         }
-        for &index in &found.chain.spoilt {
+        for &index in &found.chain.invalid {
             let start = self.geometry.delta_offset(id, side, index);
             self.clear(start..start + BLOCK as u64)?;
         }
@@ -182,9 +182,9 @@ impl ShadowStore {
     }
 
     /// Sets the state that was found in the cell, unless another thread has set the state of the page meanwhile.
-    fn learn(&self, id: PageId, found: PageState) -> PageState {
+    fn note_found(&self, id: PageId, found: PageState) -> PageState {
         let mut state = self.state.lock();
-        let now = state.pages.learn(id, found);
+        let now = state.pages.note_found(id, found);
         if now.waits_for_trim() {
             state.trims.push(id);
         }
@@ -234,7 +234,7 @@ impl ShadowStore {
         if !has_at_least(false) && choice.other != Other::Empty {
             // The log needs this image. The image in the other slot belongs to an earlier page with the same id.
             choice.state = choice.state.synced().trimmed();
-            choice.other = Other::Spoilt;
+            choice.other = Other::Invalid;
         }
         Ok(())
     }
@@ -291,7 +291,7 @@ impl ShadowStore {
             let parts = chain::apply_used(&self.geometry, id, half, base, state.used(), page)
                 .map_err(|what| Error::corrupt(id, what))?;
             if state.blocks().is_none() {
-                self.state.lock().pages.learn_blocks(id, state, self.geometry.image_blocks(half.slot()));
+                self.state.lock().pages.note_blocks(id, state, self.geometry.image_blocks(half.slot()));
             }
             Page::check(page, id).map(|_| parts)
         })

@@ -13,7 +13,7 @@ use crate::page::Page;
 use crate::store::compress::FoundParts;
 use crate::store::rescue::{UnknownFile, without_path};
 use crate::store::superblock::{Chosen, ID_SLACK};
-use crate::store::{Believed, DatabaseFile, FoundImage, RescuedStore, StoreKind, Trust};
+use crate::store::{DatabaseFile, FoundImage, RescuedStore, StoreKind, SuperblockChoice, Trust};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl ShadowStore {
     /// Opens a file that has a superblock.
     pub(super) fn rescue_known(
         file: DatabaseFile,
-        believed: Believed,
+        superblock: SuperblockChoice,
         trust: Trust,
         damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
@@ -32,7 +32,7 @@ impl ShadowStore {
         let pages = geometry.pages(file.disk().size()?).min(high_water.saturating_add(ID_SLACK));
         let store = ShadowStore::with_geometry(file, geometry, pages)?;
         store.load_dictionaries(&own.dictionaries);
-        store.rescued(believed, trust == Trust::Images, high_water, damage)
+        store.rescued(superblock, trust == Trust::Images, high_water, damage)
     }
 
     /// Opens a file without a superblock, whose slots have this geometry.
@@ -41,7 +41,7 @@ impl ShadowStore {
         let file = DatabaseFile::of(disk, path, Chosen::unknown(StoreKind::Shadow, geometry.page()));
         let ids_end = geometry.pages(file.disk().size()?);
         let store = ShadowStore::with_geometry(file, geometry, ids_end)?;
-        store.rescued(Believed::None, true, 1, vec![Damage::Superblocks { cause: without_path(cause) }])
+        store.rescued(SuperblockChoice::None, true, 1, vec![Damage::Superblocks { cause: without_path(cause) }])
     }
 
     /// Visits the image in a slot, with the deltas beside it that belong to it.
@@ -74,17 +74,17 @@ impl ShadowStore {
     /// `guessed`: any sound image is accepted.
     fn rescued(
         mut self,
-        superblock: Believed,
+        superblock: SuperblockChoice,
         guessed: bool,
         high_water: u32,
         mut damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
         self.rescued = true;
         let meta = self.file.meta();
-        self.state.get_mut().lenient = guessed;
+        self.state.get_mut().accepts_any = guessed;
         match superblock {
             // The map finds pages whose last write is lost.
-            Believed::Newest if meta.clean && !guessed => {
+            SuperblockChoice::Newest if meta.clean && !guessed => {
                 self.use_map();
                 let damaged = self.read_whole_map().into_iter();
                 damage.extend(damaged.map(|(first, last)| Damage::SlotMapPart { first, last }));

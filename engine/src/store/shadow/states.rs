@@ -361,14 +361,14 @@ impl PageStates {
     }
 
     /// Notes how many blocks the image of a page has, which is as this state says.
-    pub(super) fn learn_blocks(&mut self, id: PageId, state: PageState, blocks: usize) {
+    pub(super) fn note_blocks(&mut self, id: PageId, state: PageState, blocks: usize) {
         if self.get(id).written() == state.written() {
             self.put_blocks(id, state.with_blocks(blocks).blocks);
         }
     }
 
     /// Notes what an unknown page was found to be, unless that is known by now. Returns what is known.
-    pub(super) fn learn(&mut self, id: PageId, found: PageState) -> PageState {
+    pub(super) fn note_found(&mut self, id: PageId, found: PageState) -> PageState {
         match self.get(id) {
             known if known.kind() != Kind::Unknown => known,
             _ => {
@@ -496,8 +496,8 @@ mod tests {
     #[test]
     fn pages_with_an_image_are_counted() {
         let mut states = PageStates::unknown(3, 1, PageCount { pages: 2, spared: 0 });
-        states.learn(PageId(0), present(Side::First, 0, true));
-        states.learn(PageId(1), PageState::EMPTY);
+        states.note_found(PageId(0), present(Side::First, 0, true));
+        states.note_found(PageId(1), PageState::EMPTY);
         states.set(PageId(1), present(Side::First, 0, false));
         states.set(PageId(5), present(Side::First, 0, false));
         assert_eq!((states.count().pages, states.len(), states.get(PageId(2)).kind()), (4, 6, Kind::Unknown));

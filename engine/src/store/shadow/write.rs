@@ -4,7 +4,7 @@ use super::choice::Known;
 use super::delta::{Order, REWRITTEN, Segments, next_number};
 use super::slot::{Side, Stamp};
 use super::states::{Kind, PageState, Used};
-use super::{Press, ShadowStore};
+use super::{CompressionBuffers, ShadowStore};
 use crate::base::bytes::range_mut;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, WriteKind};
@@ -139,13 +139,15 @@ impl ShadowStore {
             }
         }
         self.compression.each(&mut slots, |some| {
-            self.with_press(|press| some.iter_mut().for_each(|(part, slot)| self.compress_part(part, slot, press)));
+            self.with_compression_buffers(|buffers| {
+                some.iter_mut().for_each(|(part, slot)| self.compress_part(part, slot, buffers))
+            });
         });
     }
 
     /// Makes a whole page in a slot a short image, if it then needs fewer blocks.
-    fn compress_part(&self, part: &mut Part, slot: &mut [u8], press: &mut Press) {
-        let Press { coders, packed, compressed, page: again } = press;
+    fn compress_part(&self, part: &mut Part, slot: &mut [u8], buffers: &mut CompressionBuffers) {
+        let CompressionBuffers { coders, packed, compressed, page: again } = buffers;
         let Some(bytes) = slot.get(..self.geometry.page()) else { return };
         let page = Page::new(bytes);
         packed.clear();
@@ -240,7 +242,7 @@ impl ShadowStore {
         // After a failed sync and a crash, the device may have other bytes than reads show.
         if about.lost.is_none()
             && let Ok(found) = self.with_page(|page| self.with_buffer(|cell| self.look(id, about, cell, page)))
-            && !found.is_spoilt()
+            && !found.has_invalid()
         {
             return Ok(found.choice.state.synced().target());
         }

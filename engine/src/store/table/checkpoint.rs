@@ -10,9 +10,9 @@ use super::directory::Directory;
 use super::encoding::{CHUNK_BYTES, GROUP_CHUNKS, encode_directory, encode_group};
 use super::page_table::Captured;
 use super::place::{Extent, GRAIN, Location, Place, grains_of};
+use crate::base::Result;
 use crate::base::bytes::u32_of;
 use crate::base::checksum::checksum;
-use crate::base::Result;
 use crate::io::WriteKind;
 use crate::store::Frozen;
 use crate::store::compress::{encode_dictionaries, encode_policies};
@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 /// The places that one checkpoint has written.
 struct Written {
     /// The new places of the captured chunks, in their order; `None` for those without any image.
-    homes: Vec<Option<Location>>,
+    locations: Vec<Option<Location>>,
     /// The new places of the groups that these chunks are in; `None` for those without any chunk.
     groups: Vec<(usize, Option<Location>)>,
     directory: Directory,
@@ -96,21 +96,21 @@ impl TableStore {
             captured.iter().map(|chunk| state.table.take_ahead(chunk.index, chunk.version)).collect()
         };
         taken.extend(ahead.iter().flatten().map(|location| location.place.extent()));
-        let homes = self.place_chunks(captured, &ahead, taken)?;
-        let groups = self.place_groups(captured, &homes, taken)?;
+        let locations = self.place_chunks(captured, &ahead, taken)?;
+        let groups = self.place_groups(captured, &locations, taken)?;
         let (directory, padded) = self.place_directory(&groups, taken)?;
         let chunks = captured
             .iter()
-            .zip(&homes)
+            .zip(&locations)
             .zip(&ahead)
             .filter(|(_, ahead)| ahead.is_none())
-            .filter_map(|((chunk, home), _)| Some((home.as_ref()?.place.first(), chunk.bytes.as_deref()?)));
+            .filter_map(|((chunk, location), _)| Some((location.as_ref()?.place.first(), chunk.bytes.as_deref()?)));
         let groups_written =
-            groups.iter().filter_map(|group| Some((group.home?.place.first(), group.bytes.as_slice())));
+            groups.iter().filter_map(|group| Some((group.location?.place.first(), group.bytes.as_slice())));
         let last = (!padded.is_empty()).then_some((directory.first, padded.as_slice()));
         self.write_together(chunks.chain(groups_written).chain(last))?;
-        let groups = groups.into_iter().map(|group| (group.index, group.home)).collect();
-        Ok(Written { homes, groups, directory })
+        let groups = groups.into_iter().map(|group| (group.index, group.location)).collect();
+        Ok(Written { locations, groups, directory })
     }
 
     /// Takes places for the captured chunks that are not written `ahead`. Returns the new places of all.
@@ -123,11 +123,11 @@ impl TableStore {
         let is_left = |(chunk, ahead): &(&Captured, &Option<Location>)| chunk.bytes.is_some() && ahead.is_none();
         let sizes = captured.iter().zip(ahead).filter(is_left).map(|_| CHUNK_BYTES);
         let mut places = self.take_places_of(sizes, taken)?.into_iter();
-        let homes = captured.iter().zip(ahead).map(|(chunk, &ahead)| {
+        let locations = captured.iter().zip(ahead).map(|(chunk, &ahead)| {
             let bytes = chunk.bytes.as_deref()?;
             ahead.or_else(|| Some(Location { place: places.next()?, crc: checksum(bytes) }))
         });
-        Ok(homes.collect())
+        Ok(locations.collect())
     }
 
     /// Encodes the groups that the captured chunks are in, with the new places of these chunks, and takes places for
@@ -135,29 +135,29 @@ impl TableStore {
     fn place_groups(
         &self,
         captured: &[Captured],
-        homes: &[Option<Location>],
+        locations: &[Option<Location>],
         taken: &mut Vec<Extent>,
     ) -> Result<Vec<Group>> {
         let group_of = |chunk: &Captured| chunk.index / GROUP_CHUNKS;
-        let mut homes = homes.iter();
+        let mut locations = locations.iter();
         let mut groups = Vec::new();
         {
             let state = self.state.lock();
             for chunks in captured.chunk_by(|one, next| group_of(one) == group_of(next)) {
                 let Some(index) = chunks.first().map(group_of) else { continue };
-                let mut all = state.table.homes_of(index);
-                for (chunk, &home) in chunks.iter().zip(&mut homes) {
+                let mut all = state.table.chunk_locations_of(index);
+                for (chunk, &location) in chunks.iter().zip(&mut locations) {
                     if let Some(slot) = all.get_mut(chunk.index % GROUP_CHUNKS) {
-                        *slot = home;
+                        *slot = location;
                     }
                 }
-                groups.push(Group { index, bytes: encode_group(&all), home: None });
+                groups.push(Group { index, bytes: encode_group(&all), location: None });
             }
         }
         let sizes = groups.iter().map(|group| group.bytes.len()).filter(|&len| len > 0);
         let mut places = self.take_places_of(sizes, taken)?.into_iter();
         for group in groups.iter_mut().filter(|group| !group.bytes.is_empty()) {
-            group.home = places.next().map(|place| Location { place, crc: checksum(&group.bytes) });
+            group.location = places.next().map(|place| Location { place, crc: checksum(&group.bytes) });
         }
         Ok(groups)
     }
@@ -171,7 +171,7 @@ impl TableStore {
                 all.resize(group.index + 1, None);
             }
             if let Some(slot) = all.get_mut(group.index) {
-                *slot = group.home;
+                *slot = group.location;
             }
         }
         let mut bytes = encode_directory(&all);
@@ -222,7 +222,7 @@ impl TableStore {
     /// After the superblock is durable: sets the new locations of chunks and groups, frees the places that only the old
     /// table used, and removes unchanged chunks from memory.
     fn conclude(&self, captured: &[Captured], written: &Written, (before, high_water): (&Directory, u32)) {
-        let mut free = self.set_homes(captured, written, high_water);
+        let mut free = self.set_locations(captured, written, high_water);
         free.push(before.extent());
         free.extend(before.map.map(|map| map.extent()));
         free.retain(|extent| extent.grains > 0);
@@ -235,17 +235,17 @@ impl TableStore {
 
     /// Sets the new locations of chunks and groups, and removes unchanged chunks from memory. Returns the places that
     /// only the old table used.
-    fn set_homes(&self, captured: &[Captured], written: &Written, high_water: u32) -> Vec<Extent> {
+    fn set_locations(&self, captured: &[Captured], written: &Written, high_water: u32) -> Vec<Extent> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         state.high_water = state.high_water.max(high_water);
         let mut free = std::mem::take(&mut self.space.lock().frozen);
-        for (chunk, &home) in captured.iter().zip(&written.homes) {
-            let old = state.table.set_durable(chunk.index, home);
+        for (chunk, &location) in captured.iter().zip(&written.locations) {
+            let old = state.table.set_durable(chunk.index, location);
             free.extend(old.map(|old| old.place.extent()));
         }
-        for &(group, home) in &written.groups {
-            let old = state.table.set_group(group, home);
+        for &(group, location) in &written.groups {
+            let old = state.table.set_group(group, location);
             free.extend(old.map(|old| old.place.extent()));
         }
         state.captured = Arc::default();
@@ -259,5 +259,5 @@ struct Group {
     index: usize,
     /// Empty without any chunk.
     bytes: Vec<u8>,
-    home: Option<Location>,
+    location: Option<Location>,
 }

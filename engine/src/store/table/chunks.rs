@@ -92,8 +92,8 @@ impl TableStore {
     /// Reads a chunk, unless another thread has read it meanwhile.
     fn load_chunk(&self, missing: Missing) -> Result<()> {
         let mut bytes = vec![0; CHUNK_BYTES];
-        let read = self.file.disk().read_at(missing.home.place.offset(), &mut bytes);
-        let is_sound = checksum(&bytes) == missing.home.crc;
+        let read = self.file.disk().read_at(missing.location.place.offset(), &mut bytes);
+        let is_sound = checksum(&bytes) == missing.location.crc;
         let mut state = self.state.lock();
         if !state.table.misses(missing) {
             return Ok(());

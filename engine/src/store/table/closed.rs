@@ -24,8 +24,9 @@ impl State {
     fn is_durable(&self, space: &Space, directory: &Directory) -> bool {
         let is_settled = !self.table.is_edited() && self.captured.is_empty();
         let waiting = space.quarantine.len() + space.frozen.len() + space.reserved.len();
-        let homes = (0..self.table.chunks()).filter_map(|index| self.table.home(index));
-        let parts: u64 = homes.chain(self.table.groups().iter().copied().flatten()).map(|at| at.place.grains()).sum();
+        let locations = (0..self.table.chunks()).filter_map(|index| self.table.chunk_location(index));
+        let parts: u64 =
+            locations.chain(self.table.groups().iter().copied().flatten()).map(|at| at.place.grains()).sum();
         let named = FIRST_GRAIN + directory.extent().grains + parts + self.table.live();
         let is_sound = !space.allocator.has_released_twice() && named == space.allocator.used();
         is_settled && waiting == 0 && directory.len > 0 && is_sound

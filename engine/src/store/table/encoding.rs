@@ -83,8 +83,8 @@ pub(crate) fn decode_group(bytes: &[u8]) -> Result<Vec<Option<Location>>> {
 }
 
 /// The bytes of a group of at most 128 chunks, with zeros to the end of its last grain. Empty if there is no chunk.
-pub(crate) fn encode_group(homes: &[Option<Location>]) -> Vec<u8> {
-    let mut bytes = encode_locations(homes);
+pub(crate) fn encode_group(locations: &[Option<Location>]) -> Vec<u8> {
+    let mut bytes = encode_locations(locations);
     bytes.resize(bytes.len().next_multiple_of(GRAIN), 0);
     bytes
 }
@@ -109,15 +109,15 @@ mod tests {
 
     #[test]
     fn a_group_comes_back_and_takes_the_grains_up_to_its_last_chunk() {
-        let home = |first| Some(Location { place: Place::new(first, 6).unwrap(), crc: 7 });
+        let location = |first| Some(Location { place: Place::new(first, 6).unwrap(), crc: 7 });
         for (chunks, grains) in [(1, 1), (42, 1), (43, 2), (85, 2), (86, 3), (128, 3)] {
-            let mut homes = vec![None; GROUP_CHUNKS];
-            homes[chunks - 1] = home(chunks as u64 * 100);
-            let bytes = encode_group(&homes);
+            let mut locations = vec![None; GROUP_CHUNKS];
+            locations[chunks - 1] = location(chunks as u64 * 100);
+            let bytes = encode_group(&locations);
             assert_eq!(bytes.len(), grains * GRAIN, "{chunks} chunks");
             let mut decoded = decode_group(&bytes).unwrap();
             decoded.resize(GROUP_CHUNKS, None);
-            assert_eq!(decoded, homes);
+            assert_eq!(decoded, locations);
         }
         assert!(encode_group(&[None; GROUP_CHUNKS]).is_empty());
         for len in [0, 12, GRAIN + 12, GROUP_BYTES + GRAIN] {

@@ -191,9 +191,9 @@ pub(super) fn load_table(source: &Source<'_>, parts: &mut TableParts, reading: R
     let limits = EntryLimits { high_water, longest_image: grains_of(page_size + IMAGE_HEADER) };
     let mut loader = Loader { disk, end, limits, reading, parts, grains: 0, bytes: Vec::new() };
     let (groups, mut loaded) = loader.load_directory(&directory)?;
-    for (index, home) in groups.into_iter().enumerate() {
-        if let Some(home) = home {
-            loader.load_group(index, home, &mut loaded.damaged)?;
+    for (index, location) in groups.into_iter().enumerate() {
+        if let Some(location) = location {
+            loader.load_group(index, location, &mut loaded.damaged)?;
         }
     }
     loader.check_counts()?;
@@ -273,26 +273,26 @@ impl Loader<'_> {
     }
 
     /// Reads a group, whose location is in the directory, and its chunks.
-    fn load_group(&mut self, index: usize, home: Location, damaged: &mut Vec<Range<usize>>) -> Result<()> {
+    fn load_group(&mut self, index: usize, location: Location, damaged: &mut Vec<Range<usize>>) -> Result<()> {
         let first = index * GROUP_CHUNKS;
         let chunks = (self.limits.high_water as usize).div_ceil(CHUNK_PAGES);
-        let read = self.read_group(index, home);
-        let Some(homes) = self.or_nothing(read.map(Some), None)? else {
+        let read = self.read_group(index, location);
+        let Some(locations) = self.or_nothing(read.map(Some), None)? else {
             let lost = first..(first + GROUP_CHUNKS).min(chunks);
             log_damage(&describe_damage(&lost));
             damaged.push(lost);
             return Ok(());
         };
-        self.parts.state.table.set_group(index, Some(home));
-        for (index, home) in (first..).zip(homes) {
-            let Some(home) = home else { continue };
+        self.parts.state.table.set_group(index, Some(location));
+        for (index, location) in (first..).zip(locations) {
+            let Some(location) = location else { continue };
             if index >= chunks {
                 let high_water = self.limits.high_water;
                 return Err(corrupt(format!("its chunk {index} is of none of the {high_water} pages that there are")));
             }
-            let sound = self.read_chunk(index, home);
+            let sound = self.read_chunk(index, location);
             if self.or_nothing(sound, false)? {
-                self.load_chunk(index, home)?;
+                self.load_chunk(index, location)?;
             } else {
                 let lost = index..index + 1;
                 log_damage(&describe_damage(&lost));
@@ -303,43 +303,43 @@ impl Loader<'_> {
     }
 
     /// Takes the place of a group, and reads it.
-    fn read_group(&mut self, index: usize, home: Location) -> Result<Vec<Option<Location>>> {
-        let len = home.place.len();
+    fn read_group(&mut self, index: usize, location: Location) -> Result<Vec<Option<Location>>> {
+        let len = location.place.len();
         if len > GROUP_BYTES {
             return Err(corrupt(format!("its group {index} of chunks has {len} bytes")));
         }
         let what = || format!("its group {index} of chunks");
-        self.take(home.place.extent(), what)?;
+        self.take(location.place.extent(), what)?;
         self.bytes.resize(len, 0);
-        self.disk.read_at(home.place.offset(), &mut self.bytes)?;
-        if checksum(&self.bytes) != home.crc {
+        self.disk.read_at(location.place.offset(), &mut self.bytes)?;
+        if checksum(&self.bytes) != location.crc {
             return Err(corrupt(format!("its group {index} of chunks has a wrong checksum")));
         }
         decode_group(&self.bytes)
     }
 
     /// Takes the place of a chunk, and reads it; false if its checksum is wrong.
-    fn read_chunk(&mut self, index: usize, home: Location) -> Result<bool> {
-        if home.place.len() != CHUNK_BYTES {
-            return Err(corrupt(format!("its chunk {index} has {} bytes", home.place.len())));
+    fn read_chunk(&mut self, index: usize, location: Location) -> Result<bool> {
+        if location.place.len() != CHUNK_BYTES {
+            return Err(corrupt(format!("its chunk {index} has {} bytes", location.place.len())));
         }
-        self.take(home.place.extent(), || format!("its chunk {index}"))?;
+        self.take(location.place.extent(), || format!("its chunk {index}"))?;
         self.bytes.resize(CHUNK_BYTES, 0);
-        self.disk.read_at(home.place.offset(), &mut self.bytes)?;
-        Ok(checksum(&self.bytes) == home.crc)
+        self.disk.read_at(location.place.offset(), &mut self.bytes)?;
+        Ok(checksum(&self.bytes) == location.crc)
     }
 
     /// Counts the pages of the chunk that was read, and takes their places. The chunk stays in memory if there is room
     /// for it, and always if damaged parts are left out.
-    fn load_chunk(&mut self, index: usize, home: Location) -> Result<()> {
+    fn load_chunk(&mut self, index: usize, location: Location) -> Result<()> {
         let Loader { end, limits, reading, .. } = *self;
         if reading == Reading::Mapped {
-            self.parts.state.table.set_home(index, Some(home));
+            self.parts.state.table.set_chunk_location(index, Some(location));
             return Ok(());
         }
         let TableParts { state: State { table, .. }, space: Space { allocator, .. } } = &mut *self.parts;
         // Reading a page reports it.
-        let or_lenient = |taken: Result<()>| if reading == Reading::WhatIsLeft { Ok(()) } else { taken };
+        let or_left_out = |taken: Result<()>| if reading == Reading::WhatIsLeft { Ok(()) } else { taken };
         let is_kept = reading == Reading::WhatIsLeft || table.has_room();
         let (mut run, mut kept, mut with_image) = (Run::default(), Vec::new(), WithImage::default());
         let (mut pages, mut live) = (0, 0);
@@ -352,12 +352,12 @@ impl Loader<'_> {
             }
             let extent = location.place.extent();
             let reaches = check_end(end, extent, || format!("page {id}"));
-            or_lenient(reaches.and_then(|()| run.add(allocator, id, extent)))
+            or_left_out(reaches.and_then(|()| run.add(allocator, id, extent)))
         })?;
-        or_lenient(run.take(allocator))?;
-        table.add_home(index, home, (pages, live), with_image);
+        or_left_out(run.take(allocator))?;
+        table.add_chunk_location(index, location, (pages, live), with_image);
         if is_kept {
-            table.load(Missing { index, home }, kept.into_iter());
+            table.load(Missing { index, location }, kept.into_iter());
         }
         Ok(())
     }

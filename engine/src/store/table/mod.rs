@@ -36,7 +36,7 @@ use super::changed::ChangedParts;
 use super::compress::{Dictionaries, DictionaryId, DictionaryPlace, PageCompression, Policies, load_dictionaries};
 use super::file::DatabaseFile;
 use super::kinds::StoreFormat;
-use super::rescue::{Believed, OpenUnknown, RescuedStore, Trust};
+use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust};
 use super::seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats, no_place};
 use super::superblock::{FRONT, Meta};
 use crate::base::{Damage, Error, Lsn, PageId, Result};
@@ -163,8 +163,13 @@ impl StoreFormat for TableStore {
         Ok(TableStore { damage, ..store })
     }
 
-    fn rescue(file: DatabaseFile, believed: Believed, trust: Trust, damage: Vec<Damage>) -> Result<RescuedStore> {
-        TableStore::rescue_known(file, believed, trust, damage)
+    fn rescue(
+        file: DatabaseFile,
+        superblock: SuperblockChoice,
+        trust: Trust,
+        damage: Vec<Damage>,
+    ) -> Result<RescuedStore> {
+        TableStore::rescue_known(file, superblock, trust, damage)
     }
 
     fn find(disk: &dyn Disk, part: Range<u64>) -> Option<OpenUnknown> {

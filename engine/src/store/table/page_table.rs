@@ -61,7 +61,7 @@ struct Chunk {
 #[derive(Default)]
 struct Slot {
     /// Its location in the last durable checkpoint.
-    home: Option<Location>,
+    location: Option<Location>,
     /// The chunk, if it is in memory. Without it, the chunk is as it was in the last durable checkpoint.
     chunk: Option<Box<Chunk>>,
 }
@@ -70,7 +70,7 @@ struct Slot {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Missing {
     pub(crate) index: usize,
-    pub(crate) home: Location,
+    pub(crate) location: Location,
 }
 
 /// A chunk as a checkpoint will write it.
@@ -166,7 +166,7 @@ impl PageTable {
                 chunk.used.set(true);
                 Ok(Some(chunk))
             }
-            Some(&Slot { home: Some(home), chunk: None }) => Err(Missing { index, home }),
+            Some(&Slot { location: Some(location), chunk: None }) => Err(Missing { index, location }),
             _ => Ok(None),
         }
     }
@@ -296,26 +296,26 @@ impl PageTable {
     }
 
     /// The location of a chunk in the last durable checkpoint.
-    pub(crate) fn home(&self, index: usize) -> Option<Location> {
-        self.chunks.get(index)?.home
+    pub(crate) fn chunk_location(&self, index: usize) -> Option<Location> {
+        self.chunks.get(index)?.location
     }
 
     /// A checkpoint that has captured a chunk is durable. Sets the location of the chunk and returns the one before.
-    pub(crate) fn set_durable(&mut self, index: usize, home: Option<Location>) -> Option<Location> {
+    pub(crate) fn set_durable(&mut self, index: usize, location: Option<Location>) -> Option<Location> {
         if let Some(chunk) = self.in_memory(index) {
             chunk.pending = false;
         }
-        self.set_home(index, home)
+        self.set_chunk_location(index, location)
     }
 
     /// Sets the location of a chunk and returns the one before.
-    pub(crate) fn set_home(&mut self, index: usize, home: Option<Location>) -> Option<Location> {
-        std::mem::replace(&mut self.slot(index)?.home, home)
+    pub(crate) fn set_chunk_location(&mut self, index: usize, location: Option<Location>) -> Option<Location> {
+        std::mem::replace(&mut self.slot(index)?.location, location)
     }
 
     /// The locations of the chunks of a group in the last durable checkpoint.
-    pub(crate) fn homes_of(&self, group: usize) -> Vec<Option<Location>> {
-        (group * GROUP_CHUNKS..).take(GROUP_CHUNKS).map(|index| self.home(index)).collect()
+    pub(crate) fn chunk_locations_of(&self, group: usize) -> Vec<Option<Location>> {
+        (group * GROUP_CHUNKS..).take(GROUP_CHUNKS).map(|index| self.chunk_location(index)).collect()
     }
 
     /// The locations of all groups in the last durable checkpoint.
@@ -324,11 +324,11 @@ impl PageTable {
     }
 
     /// Sets the location of a group and returns the one before.
-    pub(crate) fn set_group(&mut self, group: usize, home: Option<Location>) -> Option<Location> {
+    pub(crate) fn set_group(&mut self, group: usize, location: Option<Location>) -> Option<Location> {
         if self.groups.len() <= group {
             self.groups.resize(group + 1, None);
         }
-        self.groups.get_mut(group).and_then(|slot| std::mem::replace(slot, home))
+        self.groups.get_mut(group).and_then(|slot| std::mem::replace(slot, location))
     }
 
     /// Counts pages, and grains of their images, in chunks that are not in memory.
@@ -337,8 +337,14 @@ impl PageTable {
     }
 
     /// Notes that a chunk with this number of pages, and of grains of images, is in the last durable checkpoint.
-    pub(crate) fn add_home(&mut self, index: usize, home: Location, (pages, live): (u64, u64), with_image: WithImage) {
-        self.set_home(index, Some(home));
+    pub(crate) fn add_chunk_location(
+        &mut self,
+        index: usize,
+        location: Location,
+        (pages, live): (u64, u64),
+        with_image: WithImage,
+    ) {
+        self.set_chunk_location(index, Some(location));
         self.count(pages, live);
         self.opened.insert(index, with_image);
     }

@@ -111,11 +111,11 @@ impl TableStore {
     fn chunks_to_move(&self) -> Vec<usize> {
         let dense = self.space.lock().allocator.used() + grains_of(CHUNK_BYTES);
         let state = self.state.lock();
-        let is_behind = |home: Option<Location>| home.is_some_and(|home| home.place.first() >= dense);
-        let chunks = (0..state.table.chunks()).filter(|index| is_behind(state.table.home(*index)));
+        let is_behind = |location: Option<Location>| location.is_some_and(|location| location.place.first() >= dense);
+        let chunks = (0..state.table.chunks()).filter(|index| is_behind(state.table.chunk_location(*index)));
         let groups = (0..).zip(state.table.groups()).filter(|(_, group)| is_behind(**group));
         let of_groups = groups.filter_map(|(group, _)| {
-            let first = state.table.homes_of(group).iter().position(Option::is_some)?;
+            let first = state.table.chunk_locations_of(group).iter().position(Option::is_some)?;
             Some(group * GROUP_CHUNKS + first)
         });
         chunks.chain(of_groups).collect()

@@ -18,7 +18,7 @@ use crate::page::map_page_size;
 use crate::store::compress::{Coders, DecompressError, Dictionaries, DictionaryPlace, Find, FoundParts, Policies};
 use crate::store::rescue::{PIECE, UnknownFile, without_path};
 use crate::store::superblock::{Chosen, FRONT};
-use crate::store::{Believed, DatabaseFile, FoundImage, RescuedStore, StoreKind, Trust};
+use crate::store::{DatabaseFile, FoundImage, RescuedStore, StoreKind, SuperblockChoice, Trust};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,21 +30,21 @@ impl TableStore {
     /// Opens a file that has a superblock.
     pub(super) fn rescue_known(
         file: DatabaseFile,
-        believed: Believed,
+        superblock: SuperblockChoice,
         trust: Trust,
         mut damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
         let mut parts = TableParts::new(file.page_size());
         let mut places = Vec::new();
         let missing = match trust {
-            Trust::Notes => load_what_is_left(&file, &mut parts, &mut places, &mut damage),
+            Trust::Structures => load_what_is_left(&file, &mut parts, &mut places, &mut damage),
             Trust::Images => None,
         };
         let images = match &missing {
             Some(chunks) if chunks.is_empty() => None,
             _ => Some(Images::find(file.disk(), file.page_size())?),
         };
-        TableStore::rescued(file, believed, parts, (missing, places), images, damage)
+        TableStore::rescued(file, superblock, parts, (missing, places), images, damage)
     }
 
     /// Opens a file without a superblock. The file may be no database at all: then the error is the cause.
@@ -58,13 +58,13 @@ impl TableStore {
         let damage = vec![Damage::Superblocks { cause: without_path(cause) }];
         let file = DatabaseFile::of(disk, path, Chosen::unknown(StoreKind::Table, page_size));
         let (parts, images) = (TableParts::new(page_size), found.of_pages(page_size));
-        TableStore::rescued(file, Believed::None, parts, (None, Vec::new()), Some(images), damage)
+        TableStore::rescued(file, SuperblockChoice::None, parts, (None, Vec::new()), Some(images), damage)
     }
 
     /// Completes the page table from `images`: the pages of the `missing` chunks, or all pages if `missing` is `None`.
     fn rescued(
         file: DatabaseFile,
-        superblock: Believed,
+        superblock: SuperblockChoice,
         mut parts: TableParts,
         (missing, dictionaries): (Option<Vec<Range<usize>>>, Vec<DictionaryPlace>),
         images: Option<Images>,

@@ -138,7 +138,7 @@ pub(in crate::store) struct ModelRun<S> {
     tail: Vec<PageId>,
     seed: u64,
     /// A write has failed that was not repeated, so that pages may be other than in the model.
-    spoilt: bool,
+    damaged: bool,
 }
 
 impl<S: Subject> ModelRun<S> {
@@ -163,7 +163,7 @@ impl<S: Subject> ModelRun<S> {
             withheld: BTreeSet::new(),
             tail: Vec::new(),
             seed: 0,
-            spoilt: false,
+            damaged: false,
         }
     }
 
@@ -233,14 +233,14 @@ impl<S: Subject> ModelRun<S> {
         }
     }
 
-    /// Says whether pages have been written. Where a failed write may have spoilt some, there is another one, as from
+    /// Says whether pages have been written. Where a failed write may have damaged some, there is another one, as from
     /// the pool, which still has them.
     fn with_retry(&mut self, write: impl Fn(&S, &mut Changed) -> Result<()>) -> bool {
         let written = write(&self.store, &mut self.changed);
         if written.is_err() && !S::FAILED_WRITES_KEEP_PAGES {
             self.disk.arm(-1, false);
             let is_written = write(&self.store, &mut self.changed).is_ok();
-            self.spoilt |= !is_written;
+            self.damaged |= !is_written;
             return is_written;
         }
         written.is_ok()
@@ -292,10 +292,10 @@ impl<S: Subject> ModelRun<S> {
         if !is_closed {
             return self.reopen();
         }
-        let (pages, spoilt) = (std::mem::take(&mut self.pages), self.spoilt);
+        let (pages, damaged) = (std::mem::take(&mut self.pages), self.damaged);
         self.open(true);
         // The slots of dropped pages are not cleared in the store that is for these tests alone.
-        assert!(spoilt || S::KIND == StoreKind::Slots || self.pages == pages);
+        assert!(damaged || S::KIND == StoreKind::Slots || self.pages == pages);
         self.store.file().write_meta(self.meta).unwrap();
     }
 
@@ -314,7 +314,7 @@ impl<S: Subject> ModelRun<S> {
             false => self.store.note_log_end(Lsn(self.seed)).unwrap(),
         }
         self.changed.clear();
-        self.spoilt = false;
+        self.damaged = false;
         let found = self.all();
         let mut page = vec![0; self.meta.page_size];
         for id in found.keys() {

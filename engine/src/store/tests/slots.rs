@@ -8,8 +8,8 @@ use crate::page::{Page, unpack};
 use crate::store::kinds::StoreFormat;
 use crate::store::superblock::{FRONT, Meta};
 use crate::store::{
-    Base, Believed, ChangedParts, DatabaseFile, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, RescuedStore,
-    StoreStats, Trust,
+    Base, ChangedParts, DatabaseFile, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, RescuedStore, StoreStats,
+    SuperblockChoice, Trust,
 };
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -57,7 +57,7 @@ impl StoreFormat for SlotStore {
         Ok(SlotStore { file, state: Mutex::new(state), written: AtomicU64::new(0) })
     }
 
-    fn rescue(file: DatabaseFile, _: Believed, _: Trust, _: Vec<Damage>) -> Result<RescuedStore> {
+    fn rescue(file: DatabaseFile, _: SuperblockChoice, _: Trust, _: Vec<Damage>) -> Result<RescuedStore> {
         Err(Error::NotFound { path: file.path().to_owned() })
     }
 }

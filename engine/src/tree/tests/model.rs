@@ -136,7 +136,7 @@ impl Run {
         for (at, (key, place)) in keys.zip(places).enumerate() {
             std::mem::swap(&mut path, &mut before);
             self.tree
-                .way_to(&self.store, Target::Covering(key), &mut path, |leaf| assert_eq!(leaf.id(), place.leaf))
+                .leaf_with_path(&self.store, Target::Covering(key), &mut path, |leaf| assert_eq!(leaf.id(), place.leaf))
                 .unwrap();
             let known = path.iter().zip(&before).take_while(|(now, before)| now == before).count();
             let (new, counted) = (path.len() - known, usize::from(place.inner));

@@ -176,7 +176,7 @@ impl<'e> Survey<'e> {
     fn visit<R>(&mut self, tree: &Tree, target: Target<'_>, look: impl FnOnce(Page<'_>) -> R) -> Result<R> {
         std::mem::swap(&mut self.path, &mut self.before);
         let mut leaf = PageId::NONE;
-        let looked = tree.way_to(&self.engine.pages(), target, &mut self.path, |page| {
+        let looked = tree.leaf_with_path(&self.engine.pages(), target, &mut self.path, |page| {
             leaf = page.id();
             look(page)
         })?;

@@ -15,7 +15,7 @@ use crate::db::open::options::Builder;
 use crate::db::open::{Opened, log_config, missing_log, next_epoch};
 use crate::io::{LockGuard, OpenMode, OverlayVolume, Volume};
 use crate::log::{self, LogConfig, LogPosition};
-use crate::store::{self, Believed, Meta, RescuedStore, Trust};
+use crate::store::{self, Meta, RescuedStore, SuperblockChoice, Trust};
 use crate::txn::{Redo, Redone};
 use std::path::Path;
 use std::sync::Arc;
@@ -79,13 +79,13 @@ impl Builder {
         let lock: Arc<dyn LockGuard> = volume.lock(name, false)?.guard.into();
         let recovered = self.recovered(&volume, name)?;
         let overlay = recovered.unwrap_or_else(|| Arc::new(OverlayVolume::new(volume)));
-        let mut rescue = self.rescued_store(&*overlay, name, Trust::Notes)?;
+        let mut rescue = self.rescued_store(&*overlay, name, Trust::Structures)?;
         let mut opened = Opened::of(self, overlay.path(name), lock, (rescue.store, rescue.meta))?;
         let found = match rescue.superblock {
-            Believed::None => skip_log(&*overlay, name, &mut rescue.damage).map(Some)?,
+            SuperblockChoice::None => skip_log(&*overlay, name, &mut rescue.damage).map(Some)?,
             _ => replay_what_is_left(&opened, &overlay, name, &mut rescue.damage)?,
         };
-        if found.is_none() && rescue.superblock == Believed::Only {
+        if found.is_none() && rescue.superblock == SuperblockChoice::Only {
             // The superblock is old, so its page table is old too, and its log was removed.
             let overlay: Arc<dyn Volume> = Arc::new(OverlayVolume::new(overlay));
             rescue = RescuedStore { damage: rescue.damage, ..self.rescued_store(&*overlay, name, Trust::Images)? };

@@ -39,7 +39,7 @@ pub(crate) struct Db2Builder {
 }
 
 /// The group of the next entry.
-enum Way {
+enum NextGroup {
     /// The entry joins the last group.
     Join,
     /// The entry begins a group with a prefix of that many bytes.
@@ -61,14 +61,16 @@ impl Db2Builder {
         }
     }
 
-    fn way(&self, key: &[u8], origin: Option<Origin>) -> Way {
+    fn next_group(&self, key: &[u8], origin: Option<Origin>) -> NextGroup {
         let applies = key.starts_with(&self.prefix);
         match origin {
-            Some(origin) if origin.prefix == 0 && self.groups.is_empty() => Way::Join,
-            Some(origin) if self.origin == Some(origin) && applies && self.prefix.len() == origin.prefix => Way::Join,
-            Some(origin) => Way::Open(origin.prefix.min(key.len())),
-            None if applies => Way::Join,
-            None => Way::Open(0),
+            Some(origin) if origin.prefix == 0 && self.groups.is_empty() => NextGroup::Join,
+            Some(origin) if self.origin == Some(origin) && applies && self.prefix.len() == origin.prefix => {
+                NextGroup::Join
+            }
+            Some(origin) => NextGroup::Open(origin.prefix.min(key.len())),
+            None if applies => NextGroup::Join,
+            None => NextGroup::Open(0),
         }
     }
 
@@ -88,7 +90,7 @@ impl Db2Builder {
 
     /// Appends a key. `origin` is its group in the list that it is copied from.
     fn push_from(&mut self, key: &[u8], origin: Option<Origin>) {
-        if let Way::Open(prefix) = self.way(key, origin) {
+        if let NextGroup::Open(prefix) = self.next_group(key, origin) {
             let first = if self.keys.len() > 0 { self.keys.key(0) } else { key };
             self.open(head_of(first), self.keys.len(), key, prefix);
         }
@@ -158,9 +160,9 @@ impl Build for Db2Builder {
 
     #[inline]
     fn bytes_with(&self, key: &[u8]) -> Option<usize> {
-        Some(match self.way(key, None) {
-            Way::Join => self.bytes_behind(0, key.len().saturating_sub(self.prefix.len())),
-            Way::Open(prefix) => self.bytes_behind(self.opened() + prefix, key.len() - prefix),
+        Some(match self.next_group(key, None) {
+            NextGroup::Join => self.bytes_behind(0, key.len().saturating_sub(self.prefix.len())),
+            NextGroup::Open(prefix) => self.bytes_behind(self.opened() + prefix, key.len() - prefix),
         })
     }
 

@@ -3,7 +3,7 @@
 //! holds the data for binary search in the run. It can be computed again from the list. The encoding of entries must
 //! not be in this file.
 //!
-//! These bytes are the *foot* of the list. Their layout is `[key of the base] [offset u16 of each member] [bytes of
+//! These bytes are the *footer* of the list. Their layout is `[key of the base] [offset u16 of each member] [bytes of
 //! that key u16] [slot of the base u16] [members u8]`, or `[0]` if there is no group or no room for one. The members
 //! are the entries behind the base. No member shares more than the member before it. The bytes that a member shares
 //! with the entry before it are therefore also shared with the base.
@@ -12,8 +12,8 @@ use super::{Delta, Entry, Span, bytes, edit};
 use crate::page::keys::scheme::{EditResult, List};
 use crate::page::keys::{KeyState, Plan};
 
-/// The bytes of a foot without a group; every list with entries has room for it.
-pub(crate) const LEAST_FOOT: usize = 1;
+/// The bytes of a footer without a group; every list with entries has room for it.
+pub(crate) const LEAST_FOOTER: usize = 1;
 /// The bytes of the fields behind the offsets.
 const FIELDS: usize = 5;
 /// The least number of members: binary search in fewer saves nothing.
@@ -44,12 +44,13 @@ pub(super) enum GroupPosition {
 }
 
 impl<'a> Best<'a> {
-    /// Returns the group at the end of `list` and the length of its foot; `None` if the foot is not within the list.
+    /// Returns the group at the end of `list` and the length of its footer; `None` if the footer is not within the
+    /// list.
     pub(super) fn of(list: &'a [u8]) -> Option<(Best<'a>, usize)> {
         let Some((&members, rest)) = list.split_last() else { return Some((Best::default(), 0)) };
         let members = usize::from(members);
         if members == 0 {
-            return Some((Best::default(), LEAST_FOOT));
+            return Some((Best::default(), LEAST_FOOTER));
         }
         let (rest, fields) = rest.split_last_chunk::<{ FIELDS - 1 }>()?;
         let (len, slot) = (usize::from(bytes::get_u16(fields, 0)), usize::from(bytes::get_u16(fields, 2)));
@@ -168,53 +169,53 @@ impl CandidateGroup {
     }
 }
 
-/// Writes the foot of a list that has `end` bytes without it, so that the list with its foot has at most `room` bytes.
-/// Returns the length of the list with its foot. A list without entries gets no foot. If the group is too long for the
-/// room, the foot has only its first members.
-fn put_foot(list: &mut [u8], end: usize, count: usize, grouped: bool, room: usize) -> usize {
+/// Writes the footer of a list that has `end` bytes without it, so that the list with its footer has at most `room`
+/// bytes. Returns the length of the list with its footer. A list without entries gets no footer. If the group is too
+/// long for the room, the footer has only its first members.
+fn put_footer(list: &mut [u8], end: usize, count: usize, grouped: bool, room: usize) -> usize {
     if count == 0 {
         return end;
     }
-    let foot = foot(bytes::slice(list, 0, end), count, grouped, room.saturating_sub(end));
-    bytes::put(list, end, &foot);
-    end + foot.len()
+    let footer = footer(bytes::slice(list, 0, end), count, grouped, room.saturating_sub(end));
+    bytes::put(list, end, &footer);
+    end + footer.len()
 }
 
-/// Returns the foot of a list with entries. It has at most `room` bytes if `room` is at least [`LEAST_FOOT`].
-pub(super) fn foot(list: &[u8], count: usize, grouped: bool, room: usize) -> Vec<u8> {
+/// Returns the footer of a list with entries. It has at most `room` bytes if `room` is at least [`LEAST_FOOTER`].
+pub(super) fn footer(list: &[u8], count: usize, grouped: bool, room: usize) -> Vec<u8> {
     let view = Delta::new(list, count, grouped);
     let run = CandidateGroup::longest(&view);
-    let mut foot = Vec::new();
+    let mut footer = Vec::new();
     if run.members >= LEAST_MEMBERS {
-        view.append(run.slot, &mut foot);
+        view.append(run.slot, &mut footer);
     }
-    let (len, spare) = (foot.len(), room.saturating_sub(foot.len() + FIELDS));
+    let (len, spare) = (footer.len(), room.saturating_sub(footer.len() + FIELDS));
     let members = run.members.min(spare / 2);
     if members < LEAST_MEMBERS {
         return vec![0];
     }
     let mut at = run.at;
     for _ in 0..members {
-        foot.extend_from_slice(&bytes::u16_of(at).to_le_bytes());
+        footer.extend_from_slice(&bytes::u16_of(at).to_le_bytes());
         at = Entry::at(view.entries, at).end();
     }
-    foot.extend_from_slice(&bytes::u16_of(len).to_le_bytes());
-    foot.extend_from_slice(&bytes::u16_of(run.slot).to_le_bytes());
-    foot.push(members.to_le_bytes()[0]);
-    foot
+    footer.extend_from_slice(&bytes::u16_of(len).to_le_bytes());
+    footer.extend_from_slice(&bytes::u16_of(run.slot).to_le_bytes());
+    footer.push(members.to_le_bytes()[0]);
+    footer
 }
 
-/// Returns the state of the list without its foot, with room for the shortest foot.
+/// Returns the state of the list without its footer, with room for the shortest footer.
 fn without_foot(list: &[u8], state: KeyState) -> KeyState {
-    let foot = Best::of(bytes::slice(list, 0, state.bytes)).map_or(0, |(_, foot)| foot);
-    let room = state.room.saturating_sub(LEAST_FOOT);
-    KeyState { bytes: state.bytes.saturating_sub(foot), room, ..state }
+    let footer = Best::of(bytes::slice(list, 0, state.bytes)).map_or(0, |(_, footer)| footer);
+    let room = state.room.saturating_sub(LEAST_FOOTER);
+    KeyState { bytes: state.bytes.saturating_sub(footer), room, ..state }
 }
 
-/// Returns false if the foot is not within the list. Such a list must not be changed.
+/// Returns false if the footer is not within the list. Such a list must not be changed.
 pub(crate) fn is_changeable(list: &[u8], count: usize, grouped: bool) -> bool {
-    Best::of(list).is_some_and(|(_, foot)| {
-        super::is_changeable(bytes::slice(list, 0, list.len() - foot), count, grouped)
+    Best::of(list).is_some_and(|(_, footer)| {
+        super::is_changeable(bytes::slice(list, 0, list.len() - footer), count, grouped)
             && (count == 0) == list.is_empty()
     })
 }
@@ -223,7 +224,7 @@ pub(crate) fn is_changeable(list: &[u8], count: usize, grouped: bool) -> bool {
 pub(crate) fn plan(list: &[u8], state: KeyState, grouped: bool, slot: usize, suffix: &[u8]) -> Result<Plan, String> {
     let inner = without_foot(list, state);
     let plan = edit::plan(bytes::slice(list, 0, inner.bytes), inner, grouped, slot, suffix)?;
-    Ok(Plan { bytes: plan.bytes + LEAST_FOOT, ..plan })
+    Ok(Plan { bytes: plan.bytes + LEAST_FOOTER, ..plan })
 }
 
 /// See [`crate::page::keys::insert`]. The group is chosen again.
@@ -236,7 +237,7 @@ pub(crate) fn insert(list: &mut [u8], state: KeyState, grouped: bool, slot: usiz
     bytes::zero(list, inner.bytes, state.bytes);
     let planned = list.get_mut(..plan.bytes.max(inner.bytes)).unwrap_or_default();
     edit::insert(planned, inner, grouped, slot, suffix, plan);
-    Ok(Some(put_foot(list, plan.bytes, state.count + 1, grouped, state.room)))
+    Ok(Some(put_footer(list, plan.bytes, state.count + 1, grouped, state.room)))
 }
 
 /// See [`crate::page::keys::remove`]. The group is chosen again, but the list never becomes longer.
@@ -244,7 +245,7 @@ pub(crate) fn remove(list: &mut [u8], state: KeyState, grouped: bool, from: usiz
     let inner = without_foot(list, state);
     let end = edit::remove(list.get_mut(..inner.bytes).unwrap_or_default(), inner, grouped, from, to)?;
     bytes::zero(list, inner.bytes, state.bytes);
-    Ok(put_foot(list, end, state.count.saturating_sub(to - from), grouped, state.bytes))
+    Ok(put_footer(list, end, state.count.saturating_sub(to - from), grouped, state.bytes))
 }
 
 /// See [`crate::page::keys::vacuumize`]. The group shrinks if other parts of the page need the room.
@@ -254,5 +255,5 @@ pub(crate) fn vacuumize(list: &mut [u8], state: KeyState, grouped: bool) -> Opti
         return None;
     }
     bytes::zero(list, inner.bytes, state.bytes);
-    Some(put_foot(list, inner.bytes, state.count, grouped, state.room))
+    Some(put_footer(list, inner.bytes, state.count, grouped, state.room))
 }

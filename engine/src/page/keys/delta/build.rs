@@ -1,6 +1,6 @@
 //! Builds a prefix-delta key list entry by entry, in order.
 
-use super::best::{self, LEAST_FOOT};
+use super::best::{self, LEAST_FOOTER};
 use super::{DISTANCE, Delta, DeltaScheme, GROUP, Group, directory, entry_size};
 use crate::base::{bytes, varint};
 use crate::page::keys::scheme::Build;
@@ -10,7 +10,7 @@ use crate::page::keys::{USUAL_SUFFIX, Walked};
 /// A prefix-delta key list under construction.
 pub(crate) struct DeltaBuilder {
     grouped: bool,
-    /// True if the list has a foot.
+    /// True if the list has a footer.
     best: bool,
     groups: Vec<[u8; GROUP]>,
     entries: Vec<u8>,
@@ -45,8 +45,8 @@ impl DeltaBuilder {
 
     fn bytes_of(&self, groups: usize) -> usize {
         let directory = if self.grouped { directory::end(groups) } else { 0 };
-        let foot = if self.best { LEAST_FOOT } else { 0 };
-        directory + self.entries.len() + foot
+        let footer = if self.best { LEAST_FOOTER } else { 0 };
+        directory + self.entries.len() + footer
     }
 
     #[inline]
@@ -92,8 +92,8 @@ impl Build for DeltaBuilder {
         out.extend_from_slice(&self.entries);
         if self.best && self.count > 0 {
             let list = out.get(at..).unwrap_or_default();
-            let foot = best::foot(list, self.count, self.grouped, room.saturating_sub(list.len()));
-            out.extend_from_slice(&foot);
+            let footer = best::footer(list, self.count, self.grouped, room.saturating_sub(list.len()));
+            out.extend_from_slice(&footer);
         }
     }
 

@@ -150,14 +150,14 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// Returns the list of a scheme, which may have a foot with its best prefix group.
+    /// Returns the list of a scheme, which may have a footer with its best prefix group.
     #[inline(always)]
     pub(super) fn of_scheme(list: &'a [u8], count: usize, scheme: DeltaScheme) -> Delta<'a> {
         if !scheme.best {
             return Delta::new(list, count, scheme.grouped);
         }
-        let (best, foot) = Best::of(list).unwrap_or_default();
-        let list = bytes::slice(list, 0, list.len() - foot);
+        let (best, footer) = Best::of(list).unwrap_or_default();
+        let list = bytes::slice(list, 0, list.len() - footer);
         Delta { best, has_best: true, ..Delta::new(list, count, scheme.grouped) }
     }
 
@@ -412,9 +412,9 @@ impl<'a> List<'a> for Delta<'a> {
         if !self.has_best {
             return self.check_entries(list, count);
         }
-        let Some((best, foot)) = Best::of(list) else { return Err("its foot is cut short".into()) };
+        let Some((best, footer)) = Best::of(list) else { return Err("its footer is cut short".into()) };
         let entries = Delta { best: Best::default(), ..*self };
-        entries.check_entries(bytes::slice(list, 0, list.len() - foot), count)?;
+        entries.check_entries(bytes::slice(list, 0, list.len() - footer), count)?;
         best.check(&entries)
     }
 

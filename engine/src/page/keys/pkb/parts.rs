@@ -91,9 +91,9 @@ impl<'a> Parts<'a> {
                 return Ok(Err(slot));
             }
             match compare_part(self.part(slot), key.get(agreed..).unwrap_or_default()) {
-                Verdict::Above => return Ok(Err(slot)),
-                Verdict::Below(common) => agreed += common,
-                Verdict::Unknown(common) => {
+                PartComparison::Above => return Ok(Err(slot)),
+                PartComparison::Below(common) => agreed += common,
+                PartComparison::Unknown(common) => {
                     return self.resolve(slot, agreed + common, key, &mut read);
                 }
             }
@@ -138,7 +138,7 @@ impl<'a> Parts<'a> {
 }
 
 /// The result of a comparison of a part with a sought key that agrees with the part's key up to the offset.
-enum Verdict {
+enum PartComparison {
     /// The part's key is above the sought key.
     Above,
     /// The part's key is below the sought key, and this number of further bytes agree.
@@ -149,19 +149,19 @@ enum Verdict {
 
 /// Compares a part, padded with zeros, with the rest of the sought key.
 #[inline(always)]
-fn compare_part(part: &[u8], wanted: &[u8]) -> Verdict {
+fn compare_part(part: &[u8], wanted: &[u8]) -> PartComparison {
     for (at, there) in part.iter().enumerate() {
         let byte = wanted.get(at).copied().unwrap_or(0);
         if *there > byte {
-            return Verdict::Above;
+            return PartComparison::Above;
         }
         if *there < byte {
-            return Verdict::Below(at);
+            return PartComparison::Below(at);
         }
         // A zero may be a byte of either key or the end of it.
         if byte == 0 {
-            return Verdict::Unknown(at);
+            return PartComparison::Unknown(at);
         }
     }
-    Verdict::Unknown(part.len())
+    PartComparison::Unknown(part.len())
 }

@@ -71,10 +71,10 @@ fn a_chunk_that_is_damaged_after_the_opening_costs_its_pages() {
     let disk = file();
     let store = open(&disk).unwrap();
     (0..2).for_each(|_| store.state.lock().table.keep(0));
-    let home = store.state.lock().table.home(1).unwrap();
+    let location = store.state.lock().table.chunk_location(1).unwrap();
     let mut byte = [0];
-    disk.read_at(home.place.offset() + 9, &mut byte).unwrap();
-    disk.write_at(home.place.offset() + 9, &[byte[0] ^ 1]).unwrap();
+    disk.read_at(location.place.offset() + 9, &mut byte).unwrap();
+    disk.write_at(location.place.offset() + 9, &[byte[0] ^ 1]).unwrap();
     let used = store.space.lock().allocator.used();
     let mut found = vec![0; PAGE_SIZE];
     for id in 0..PAGES {

@@ -254,18 +254,18 @@ fn a_close_with_grains_in_use_that_the_page_table_does_not_name_writes_none() {
 /// right again, and the map stays as it was.
 fn rewrite_chunk(disk: &Arc<Failing>, change: impl FnOnce(&mut [u8])) {
     let (TableParts { state, .. }, _) = load(disk, Reading::All).unwrap();
-    let (home, group) = (state.table.home(0).unwrap(), state.table.groups()[0].unwrap());
+    let (location, group) = (state.table.chunk_location(0).unwrap(), state.table.groups()[0].unwrap());
     let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
     let directory = Directory::decode(&file.own()).unwrap();
     let mut chunk = vec![0; CHUNK_BYTES];
-    disk.read_at(home.place.offset(), &mut chunk).unwrap();
+    disk.read_at(location.place.offset(), &mut chunk).unwrap();
     change(&mut chunk);
-    disk.write_at(home.place.offset(), &chunk).unwrap();
-    let mut homes = state.table.homes_of(0);
-    homes[0] = Some(Location { crc: checksum(&chunk), ..home });
-    let homes = encode_group(&homes);
-    disk.write_at(group.place.offset(), &homes).unwrap();
-    let groups = Location { crc: checksum(&homes), ..group }.encode();
+    disk.write_at(location.place.offset(), &chunk).unwrap();
+    let mut locations = state.table.chunk_locations_of(0);
+    locations[0] = Some(Location { crc: checksum(&chunk), ..location });
+    let locations = encode_group(&locations);
+    disk.write_at(group.place.offset(), &locations).unwrap();
+    let groups = Location { crc: checksum(&locations), ..group }.encode();
     disk.write_at(directory.extent().offset(), &groups).unwrap();
     let directory = Directory { crc: checksum(&groups), ..directory };
     file.change().unwrap().write(meta(), directory.encode()).unwrap();

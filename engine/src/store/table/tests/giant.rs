@@ -55,8 +55,10 @@ impl GiantDisk {
         let len = Mutex::new(end * GRAIN as u64);
         let disk = Arc::new(GiantDisk { pages, blocks: Mutex::default(), map: OnceLock::new(), len });
         let first_behind = end;
-        let homes: Vec<Option<Location>> = (0..pages as usize / CHUNK_PAGES)
-            .map(|index| Some(Location { place: GiantDisk::home(index), crc: checksum(&GiantDisk::chunk(index)) }))
+        let locations: Vec<Option<Location>> = (0..pages as usize / CHUNK_PAGES)
+            .map(|index| {
+                Some(Location { place: GiantDisk::chunk_place(index), crc: checksum(&GiantDisk::chunk(index)) })
+            })
             .collect();
         let mut end = end;
         let mut add = |bytes: &[u8]| {
@@ -65,10 +67,10 @@ impl GiantDisk {
             end += grains_of(bytes.len());
             (first, checksum(bytes))
         };
-        let groups: Vec<Option<Location>> = homes
+        let groups: Vec<Option<Location>> = locations
             .chunks(GROUP_CHUNKS)
-            .map(|homes| {
-                let bytes = encode_group(homes);
+            .map(|locations| {
+                let bytes = encode_group(locations);
                 let (first, crc) = add(&bytes);
                 Some(Location { place: Place::new(first, grains_of(bytes.len())).unwrap(), crc })
             })
@@ -91,7 +93,7 @@ impl GiantDisk {
     }
 
     /// The place of a chunk.
-    pub(super) fn home(index: usize) -> Place {
+    pub(super) fn chunk_place(index: usize) -> Place {
         Place::new(grain_of_region(1 + 2 * index as u64, CHUNK_AT), grains_of(CHUNK_BYTES)).unwrap()
     }
 
@@ -134,7 +136,7 @@ impl GiantDisk {
     pub(super) fn read_all(&self) {
         let mut bytes = vec![0; 1 << 20];
         for index in 0..self.pages as usize / CHUNK_PAGES {
-            self.read_at(GiantDisk::home(index).offset(), &mut bytes[..CHUNK_BYTES]).unwrap();
+            self.read_at(GiantDisk::chunk_place(index).offset(), &mut bytes[..CHUNK_BYTES]).unwrap();
         }
         if let Some(place) = self.map.get().map(|map| map.place) {
             for at in (0..place.len).step_by(bytes.len()) {

@@ -154,7 +154,7 @@ fn a_damaged_group_of_chunks_is_refused_and_a_rescue_finds_its_pages() {
 
     let found = open(&disk).map(|_| ());
     assert!(matches!(&found, Err(Error::CorruptMeta { why, .. }) if why.contains("group 1")), "{found:?}");
-    let rescued = open_damaged(disk, Path::new("db"), PAGE_SIZE, Trust::Notes).unwrap();
+    let rescued = open_damaged(disk, Path::new("db"), PAGE_SIZE, Trust::Structures).unwrap();
     let high = meta().high_water.next_multiple_of(CHUNK_PAGES as u32).min(2 * last);
     let lost = |damage: &Damage| matches!(damage, Damage::PageTablePart { first, last: end } if (first.0, end.0) == (last, high - 1));
     assert!(rescued.damage.iter().any(lost), "{:?}", rescued.damage);
@@ -178,20 +178,20 @@ proptest! {
             store.write(PageId(id), &sample(id, 5, u64::from(id % 7))).unwrap();
         }
         store.finish(store.freeze(), meta()).unwrap();
-        let home = store.state.lock().table.home(0).unwrap();
+        let location = store.state.lock().table.chunk_location(0).unwrap();
         let group = store.state.lock().table.groups()[0].unwrap();
         let mut directory = Directory::decode(&store.file.own()).unwrap();
-        let mut chunk = vec![0; home.place.len()];
-        disk.read_at(home.place.offset(), &mut chunk).unwrap();
+        let mut chunk = vec![0; location.place.len()];
+        disk.read_at(location.place.offset(), &mut chunk).unwrap();
         for (at, byte) in hits {
             let len = chunk.len();
             chunk[at % len] = byte;
         }
-        disk.write_at(home.place.offset(), &chunk).unwrap();
-        let mut homes = encode_group(&[Some(Location { crc: checksum(&chunk), ..home })]);
-        of_group.iter().for_each(|&(at, byte)| homes[at] = byte);
-        disk.write_at(group.place.offset(), &homes).unwrap();
-        let fixed = Location { crc: checksum(&homes), ..group }.encode();
+        disk.write_at(location.place.offset(), &chunk).unwrap();
+        let mut locations = encode_group(&[Some(Location { crc: checksum(&chunk), ..location })]);
+        of_group.iter().for_each(|&(at, byte)| locations[at] = byte);
+        disk.write_at(group.place.offset(), &locations).unwrap();
+        let fixed = Location { crc: checksum(&locations), ..group }.encode();
         disk.write_at(directory.extent().offset(), &fixed).unwrap();
         directory.crc = checksum(&fixed);
         store.file.change().unwrap().write(meta(), directory.encode()).unwrap();

@@ -18,7 +18,7 @@ impl Subject for TableStore {
         Ok(store)
     }
 
-    /// Every used grain has exactly one use, and no more places are believed to be free than there are.
+    /// Every used grain has exactly one use, and no more places are noted as free than there are.
     fn check(&self) {
         let directory = Directory::decode(&self.file.own()).unwrap();
         self.state.lock().table.keep(usize::MAX);
@@ -27,8 +27,9 @@ impl Subject for TableStore {
         let mut state = self.state.lock();
         let mut extents = vec![Extent { first: 0, grains: FIRST_GRAIN }, directory.extent()];
         each_place(&state, |_, place| extents.push(place.extent()));
-        extents
-            .extend((0..state.table.chunks()).filter_map(|index| state.table.home(index)).map(|at| at.place.extent()));
+        extents.extend(
+            (0..state.table.chunks()).filter_map(|index| state.table.chunk_location(index)).map(|at| at.place.extent()),
+        );
         extents.extend(state.table.groups().iter().flatten().map(|at| at.place.extent()));
         extents
             .extend((0..state.table.chunks()).filter_map(|index| state.table.ahead(index)).map(|at| at.place.extent()));
@@ -43,8 +44,8 @@ impl Subject for TableStore {
         assert!(extents.iter().all(|extent| space.allocator.is_used(*extent)));
         assert!(!space.allocator.has_released_twice());
         let free = space.allocator.longest_places(len / GRAIN as u64);
-        let believed = self.free_places.swap(free, atomic::Ordering::Relaxed);
-        assert!(believed <= free, "{believed} of {free} places");
+        let noted = self.free_places.swap(free, atomic::Ordering::Relaxed);
+        assert!(noted <= free, "{noted} of {free} places");
         leave_memory(&mut state);
         drop((state, space));
         self.check_places().unwrap();
@@ -257,7 +258,7 @@ fn the_mark_of_a_checked_page_lasts_until_its_image_changes_and_is_not_written()
     assert_eq!(table.get(PageId(5)).unwrap(), Some(Entry { location: old, fresh: false, checked: true }));
     let (bytes, _) = table.encode(0).unwrap();
     let mut again = PageTable::default();
-    again.add_home(0, old, (1, 3), WithImage::default());
+    again.add_chunk_location(0, old, (1, 3), WithImage::default());
     let missing = again.get(PageId(5)).unwrap_err();
     let mut locations = Vec::new();
     let entered = encoding::each_in_chunk(&bytes, |slot, location| {
