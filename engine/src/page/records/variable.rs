@@ -120,12 +120,10 @@ fn close_up(list: &mut [u8], state: RecordState, distance: usize, size: usize) {
     let at = len.saturating_sub(slots_bytes(state.count, state.granule) + distance);
     bytes::shift(list, low, at, low + size);
     bytes::zero(list, low, low + size);
-    if let Some(slots) = list.get_mut(len.saturating_sub(2 * state.count)..) {
-        for slot in slots.as_chunks_mut().0 {
-            let there = u16::from_le_bytes(*slot);
-            let moved = if usize::from(there) > distance { bytes::u16_of(size) } else { 0 };
-            *slot = there.wrapping_sub(moved).to_le_bytes();
-        }
+    for slot in bytes::range_mut(list, len.saturating_sub(2 * state.count)..len).as_chunks_mut().0 {
+        let there = u16::from_le_bytes(*slot);
+        let moved = if usize::from(there) > distance { bytes::u16_of(size) } else { 0 };
+        *slot = there.wrapping_sub(moved).to_le_bytes();
     }
 }
 

@@ -65,12 +65,10 @@ fn remove_one(list: &mut [u8], state: KeyState, part: usize, slot: usize) -> Res
         bytes::put(list, width * (slot + 1), bytes::slice(&next, 0, width));
     }
     bytes::shift(list, heap + at + size, state.bytes, heap + at);
-    if let Some(slots) = list.get_mut(slots..slots + FIELD * count) {
-        for slot in slots.as_chunks_mut().0 {
-            let offset = u16::from_le_bytes(*slot);
-            let moved = if usize::from(offset) > at { bytes::u16_of(size) } else { 0 };
-            *slot = offset.wrapping_sub(moved).to_le_bytes();
-        }
+    for slot in bytes::range_mut(list, slots..slots + FIELD * count).as_chunks_mut().0 {
+        let offset = u16::from_le_bytes(*slot);
+        let moved = if usize::from(offset) > at { bytes::u16_of(size) } else { 0 };
+        *slot = offset.wrapping_sub(moved).to_le_bytes();
     }
     bytes::shift(list, width * (slot + 1), width * count, width * slot);
     bytes::zero(list, width * (count - 1), width * count);

@@ -102,12 +102,10 @@ fn remove_one(list: &mut [u8], state: KeyState, slot: usize) -> Result<usize, St
     }
     bytes::shift(list, heap + at + size, state.bytes, heap + at);
     let slots = 4 * cap;
-    if let Some(slots) = list.get_mut(slots..slots + 2 * count) {
-        for slot in slots.as_chunks_mut().0 {
-            let offset = u16::from_le_bytes(*slot);
-            let moved = if usize::from(offset) > at { bytes::u16_of(size) } else { 0 };
-            *slot = offset.wrapping_sub(moved).to_le_bytes();
-        }
+    for slot in bytes::range_mut(list, slots..slots + 2 * count).as_chunks_mut().0 {
+        let offset = u16::from_le_bytes(*slot);
+        let moved = if usize::from(offset) > at { bytes::u16_of(size) } else { 0 };
+        *slot = offset.wrapping_sub(moved).to_le_bytes();
     }
     bytes::shift(list, 4 * slot + 4, 4 * count, 4 * slot);
     bytes::zero(list, 4 * count - 4, 4 * count);
