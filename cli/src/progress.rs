@@ -2,6 +2,7 @@
 //! error is not a terminal. Never writes to standard output.
 
 use crate::size;
+use duramen::db::{Phase, Progress};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -81,6 +82,46 @@ impl Drop for Meter {
     }
 }
 
+/// Shows a compaction, a conversion or an analysis: a meter for each phase.
+pub(crate) struct PhaseMeter {
+    rebuilding: &'static str,
+    quiet: bool,
+    current: Option<(Phase, Meter)>,
+}
+
+impl PhaseMeter {
+    /// Shows nothing yet. `rebuilding` is the name of [`Phase::Rebuilding`] in this command.
+    pub(crate) fn new(rebuilding: &'static str, quiet: bool) -> PhaseMeter {
+        PhaseMeter { rebuilding, quiet, current: None }
+    }
+
+    /// Shows progress. A new phase begins a new meter.
+    pub(crate) fn show(&mut self, progress: Progress) {
+        if self.current.as_ref().is_none_or(|(phase, _)| *phase != progress.phase) {
+            // The bar of the phase before is cleared first.
+            self.current = None;
+            let (name, unit) = self.shown_as(progress.phase);
+            self.current = Some((progress.phase, Meter::begin(name, unit, Some(progress.of), self.quiet)));
+        }
+        if let Some((_, meter)) = &mut self.current {
+            meter.show(progress.done, String::new);
+        }
+    }
+
+    /// The name of a phase, and its unit.
+    fn shown_as(&self, phase: Phase) -> (&'static str, Unit) {
+        match phase {
+            Phase::Analyzing => ("analyzing", Unit::Count("pages")),
+            Phase::Sampling => ("sampling for dictionaries", Unit::Count("pages")),
+            Phase::Training => ("training dictionaries", Unit::Count("steps")),
+            Phase::Rebuilding => (self.rebuilding, Unit::Count("entries")),
+            Phase::Searching => ("searching for unused dictionaries", Unit::Count("pages")),
+            Phase::Shrinking => ("shrinking", Unit::Bytes),
+            _ => ("working", Unit::Count("steps")),
+        }
+    }
+}
+
 fn bar(phase: &'static str, unit: Unit, total: Option<u64>) -> ProgressBar {
     let template = match (unit, total) {
         (Unit::Bytes, Some(_)) => "{prefix} [{wide_bar}] {bytes}/{total_bytes} {bytes_per_sec}, {eta} left {msg}",
@@ -119,6 +160,25 @@ mod tests {
         assert_eq!(text, "reading: 1.00 KiB of 4.00 KiB, 7 entries");
         assert_eq!(line("dumping", Unit::Count("entries"), Some(2000), 1000, ""), "dumping: 1,000 of 2,000 entries");
         assert_eq!(line("checking", Unit::Count("pages"), None, 12_345, ""), "checking: 12,345 pages");
+    }
+
+    #[test]
+    fn each_phase_has_a_meter_of_its_own() {
+        let mut shown = PhaseMeter::new("compacting", true);
+        for (phase, of, name) in [
+            (Phase::Analyzing, 8, "analyzing"),
+            (Phase::Sampling, 8, "sampling for dictionaries"),
+            (Phase::Training, 7, "training dictionaries"),
+            (Phase::Rebuilding, 900, "compacting"),
+            (Phase::Searching, 8, "searching for unused dictionaries"),
+            (Phase::Shrinking, 4096, "shrinking"),
+        ] {
+            for done in [0, of] {
+                shown.show(Progress { phase, done, of });
+                let (current, meter) = shown.current.as_ref().unwrap();
+                assert_eq!((*current, meter.phase, meter.total), (phase, name, Some(of)));
+            }
+        }
     }
 
     #[test]

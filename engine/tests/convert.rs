@@ -8,7 +8,7 @@ mod layouts;
 #[path = "workload/stores.rs"]
 mod stores;
 
-use duramen::db::{CompactProgress, DeltaBlocks, StoreKind};
+use duramen::db::{DeltaBlocks, Phase, Progress, StoreKind};
 use duramen::io::{FileVolume, MemoryVolume, OpenMode, Volume};
 use duramen::{Builder, Database, Error, Result, TableDef, TableInfo};
 use duramen_sim::{FailingVolume, HookedVolume, Hooks};
@@ -86,11 +86,11 @@ fn tables_of_every_kind_are_the_same_after_every_conversion() -> Result<()> {
         let what = format!("step {at}, {store:?}, {page_size}, {delta:?}");
         let mut last = None;
         let report = options.convert_on(volume.clone(), NAME, |done| {
-            assert!(last.is_none_or(|last: CompactProgress| last.entries <= done.entries), "{what}");
+            assert!(last.is_none_or(|last: Progress| last.done <= done.done), "{what}");
             last = Some(done);
         })?;
         let entries = kinds.iter().map(|kind| kind.entries.len() as u64).sum();
-        assert_eq!(last, Some(CompactProgress { analysis: None, entries, of: entries }), "{what}");
+        assert_eq!(last, Some(Progress { phase: Phase::Rebuilding, done: entries, of: entries }), "{what}");
         assert_eq!(
             (report.entries, report.bytes_after),
             (entries, volume.open(NAME, OpenMode::Read)?.size()?),

@@ -11,7 +11,7 @@ mod stores;
 
 use documents::{DOCUMENTS, document, put};
 use duramen::base::checksum::checksum;
-use duramen::db::{Compression, CompressionPlan, Damage, DictionaryInfo, StoreKind, Strategy};
+use duramen::db::{Compression, CompressionPlan, Damage, DictionaryInfo, Phase, Progress, StoreKind, Strategy};
 use duramen::io::{MemoryVolume, OpenMode, Volume};
 use duramen::{Builder, Database, Error, Result, TableDef};
 use std::sync::Arc;
@@ -82,27 +82,49 @@ fn a_compaction_trains_a_dictionary_that_saves_space() -> Result<()> {
     Ok(())
 }
 
-/// Each page of the file is sampled for dictionaries after the analysis of the strategy, if there is one.
+/// The phases before [`Phase::Shrinking`] in order, each with how much it did. Panics if one of them is not complete.
+fn whole_phases(reports: &[Progress]) -> Vec<(Phase, u64)> {
+    let reports = reports.split(|progress| progress.phase == Phase::Shrinking).next().unwrap_or(&[]);
+    assert!(reports.is_sorted_by_key(|progress| (progress.phase, progress.done)), "{reports:?}");
+    let phases = reports.chunk_by(|one, next| one.phase == next.phase).filter_map(<[Progress]>::last);
+    phases
+        .map(|progress| {
+            assert_eq!(progress.done, progress.of, "{reports:?}");
+            (progress.phase, progress.of)
+        })
+        .collect()
+}
+
+/// Each page of the file is sampled for dictionaries after the analysis of the strategy, if there is one. Then they are
+/// trained. A compaction that drops one looks at each page before.
 #[test]
-fn a_compaction_reports_that_it_samples_pages_for_dictionaries() -> Result<()> {
-    for (strategy, passes) in [(Strategy::All, 1), (Strategy::SELECTIVE, 2)] {
+fn a_compaction_reports_all_of_its_work_for_dictionaries() -> Result<()> {
+    for strategy in [Strategy::All, Strategy::SELECTIVE] {
         let db = build(&Arc::new(MemoryVolume::new()), StoreKind::Table, 10_000)?;
         db.checkpoint()?;
         let pages = db.stats().pages;
         let mut reports = Vec::new();
         let plan = CompressionPlan::new(strategy, Compression::Zstd(3)).dictionary(true);
         db.compact_with(&plan, |done| reports.push(done))?;
-        let analyses: Vec<_> = reports.iter().map_while(|done| done.analysis).collect();
-        let ends = analyses.iter().filter(|done| done.pages == done.of && done.of == pages).count();
-        assert_eq!(ends, passes, "{analyses:?}");
-        assert!(reports.iter().all(|done| done.of == 10_000), "{reports:?}");
-        let (analyzing, rebuilding) = reports.split_at(analyses.len());
-        assert!(analyzing.iter().all(|done| done.entries == 0), "{reports:?}");
-        assert!(rebuilding.iter().all(|done| done.analysis.is_none()), "{reports:?}");
-        assert_eq!(rebuilding.last().map(|done| done.entries), Some(10_000));
-        let mut analyzed = Vec::new();
-        db.analyze(&plan, |done| analyzed.push(done))?;
-        assert_eq!(analyzed.iter().filter(|done| done.pages == done.of).count(), 2, "{analyzed:?}");
+        let expected = [(Phase::Sampling, pages), (Phase::Training, 7), (Phase::Rebuilding, 10_000)];
+        let analyzed = [(Phase::Analyzing, pages)];
+        let analyzed = if strategy == Strategy::All { &[][..] } else { &analyzed };
+        assert_eq!(whole_phases(&reports), [analyzed, &expected].concat(), "{reports:?}");
+        let starts = reports.iter().filter(|progress| progress.phase == Phase::Training && progress.done == 0);
+        assert_eq!(starts.count(), 1, "{reports:?}");
+
+        assert_eq!(db.dictionaries()?.len(), 1);
+        let pages = db.stats().pages;
+        let mut reports = Vec::new();
+        db.analyze(&plan, |done| reports.push(done))?;
+        let expected = [(Phase::Analyzing, pages), (Phase::Sampling, pages), (Phase::Training, 7)];
+        assert_eq!(whole_phases(&reports), expected, "{reports:?}");
+
+        let mut reports = Vec::new();
+        db.compact_with(&CompressionPlan::new(Strategy::None, Compression::Lz4), |done| reports.push(done))?;
+        let searched = reports.iter().rfind(|progress| progress.phase == Phase::Searching);
+        assert!(searched.is_some_and(|progress| progress.done == progress.of && progress.of > 0), "{reports:?}");
+        assert_eq!(db.dictionaries()?, []);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Promise: an analysis shows what compression saves, and a compaction gives each table the compression that the
 //! strategy chooses. No entry changes.
 
-use duramen::db::{AnalyzeProgress, Compression, CompressionPlan, Overflow, Reason, Strategy, TableAnalysis, Target};
+use duramen::db::{Compression, CompressionPlan, Overflow, Phase, Progress, Reason, Strategy, TableAnalysis, Target};
 use duramen::{Database, Error, Result, TableOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -204,7 +204,8 @@ fn split_leaves(background: bool) -> Result<()> {
     Ok(())
 }
 
-/// Each page of the file is sampled before the first entry is rewritten. Other strategies sample none.
+/// Each page of the file is sampled before the first entry is rewritten. Other strategies sample none. At the end the
+/// file is shrunk.
 #[test]
 fn a_compaction_reports_its_analysis_and_then_its_entries() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
@@ -215,13 +216,17 @@ fn a_compaction_reports_its_analysis_and_then_its_entries() -> Result<()> {
     for strategy in [Strategy::SELECTIVE, Strategy::All] {
         let mut reports = Vec::new();
         db.compact_with(&CompressionPlan::new(strategy, Compression::Lz4), |done| reports.push(done))?;
-        let (analyzing, rebuilding): (Vec<_>, Vec<_>) = reports.iter().partition(|done| done.analysis.is_some());
-        assert!(reports.starts_with(&analyzing) && reports.iter().all(|done| done.of == entries), "{reports:?}");
-        assert!(analyzing.iter().all(|done| done.entries == 0), "{reports:?}");
-        assert_eq!(rebuilding.last().map(|done| done.entries), Some(entries));
-        let end = analyzing.last().and_then(|done| done.analysis);
-        let all = AnalyzeProgress { pages, of: pages };
-        assert_eq!(end, (strategy == Strategy::SELECTIVE).then_some(all));
+        assert!(reports.is_sorted_by_key(|progress| progress.phase), "{reports:?}");
+        assert!(reports.iter().all(|progress| progress.done <= progress.of), "{reports:?}");
+        let last = |phase| reports.iter().rfind(|progress| progress.phase == phase).copied();
+        let whole = |phase, of| Progress { phase, done: of, of };
+        let analyzed = (strategy == Strategy::SELECTIVE).then_some(whole(Phase::Analyzing, pages));
+        assert_eq!(last(Phase::Analyzing), analyzed);
+        assert_eq!(last(Phase::Rebuilding), Some(whole(Phase::Rebuilding, entries)));
+        let rebuilding = reports.iter().filter(|progress| progress.phase == Phase::Rebuilding);
+        assert!(rebuilding.into_iter().all(|progress| progress.of == entries), "{reports:?}");
+        assert!(last(Phase::Shrinking).is_some_and(|progress| progress.of > 0), "{reports:?}");
+        assert_eq!([Phase::Sampling, Phase::Training, Phase::Searching].map(last), [None; 3]);
     }
     Ok(())
 }

@@ -120,6 +120,7 @@ fn phase(args: &Args, phase: &Phase) -> Value {
         "processor_use": processor / f64::from(args.processors) / seconds,
         "read_calls": read.calls, "read_bytes": read.logical_bytes,
         "write_calls": written.calls, "written_bytes": written.logical_bytes, "syncs": counts.syncs,
+        "compression_attempts": compression.compressed + compression.missed,
         "compressed_pages": compression.compressed, "missed_pages": compression.missed,
         "decompressed_pages": compression.decompressed, "split_pages": compression.split,
         "compress_seconds": compression.compress_time.as_secs_f64(),

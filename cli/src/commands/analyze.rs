@@ -3,12 +3,11 @@
 use super::{open, plan};
 use crate::args::Analyze;
 use crate::failure::{Completion, Result};
-use crate::progress::{Meter, Unit};
+use crate::progress::PhaseMeter;
 use crate::report;
-use duramen::db::{
-    AnalyzeProgress, Compression, CompressionPlan, DictionaryAnalysis, MethodAnalysis, Strategy, TableAnalysis, Target,
-};
+use duramen::db::{Compression, CompressionPlan, DictionaryAnalysis, MethodAnalysis, Strategy, TableAnalysis, Target};
 use serde::Serialize;
+use std::time::Duration;
 
 #[derive(Serialize)]
 struct Report {
@@ -36,6 +35,9 @@ struct TableRow {
     now: String,
     choice: String,
     saved_bytes: u64,
+    /// Processor time for the choice: of writing all its pages once, and of reading them once.
+    write_seconds: f64,
+    read_seconds: f64,
     why: String,
 }
 
@@ -68,6 +70,9 @@ struct MethodRow {
     /// Processor time of a page.
     write_us: f64,
     read_us: f64,
+    /// That of all pages of the table.
+    write_seconds: f64,
+    read_seconds: f64,
 }
 
 /// The effect of a dictionary on a table that is compressed without one.
@@ -87,14 +92,13 @@ struct DictionaryRow {
 pub(super) fn run(args: &Analyze) -> Result<Completion> {
     let plan = plan::of(&args.plan, Strategy::SELECTIVE)?;
     let db = open::reading(&args.database)?;
-    let mut meter = None;
-    let tables = db.analyze(&plan, |done| show(&mut meter, done, args.progress.quiet));
+    let mut meter = PhaseMeter::new("rebuilding", args.progress.quiet);
+    let tables = db.analyze(&plan, |progress| meter.show(progress));
     drop(meter);
     let tables = tables?;
     let (strategy, compress) = (plan.strategy(), plan.compression().to_string());
     let rows = |table: &TableAnalysis| {
-        let name = table.table.clone();
-        table.methods.iter().map(move |method| row(name.clone(), strategy, method)).collect::<Vec<_>>()
+        table.methods.iter().map(|method| method_row(table, strategy, method)).collect::<Vec<_>>()
     };
     let report = Report {
         strategy: strategy.to_string(),
@@ -109,12 +113,6 @@ pub(super) fn run(args: &Analyze) -> Result<Completion> {
     Ok(Completion::Done)
 }
 
-/// Shows progress. The first report begins the meter.
-pub(super) fn show(meter: &mut Option<Meter>, done: AnalyzeProgress, quiet: bool) {
-    let begin = || Meter::begin("analyzing", Unit::Count("pages"), Some(done.of), quiet);
-    meter.get_or_insert_with(begin).show(done.pages, String::new);
-}
-
 fn dictionary_row(table: &TableAnalysis) -> Option<DictionaryRow> {
     let DictionaryAnalysis { bytes, saving, saved_bytes, pays } = table.dictionary?;
     Some(DictionaryRow { table: table.table.clone(), dictionary_bytes: bytes, saving, saved_bytes, pays })
@@ -123,8 +121,11 @@ fn dictionary_row(table: &TableAnalysis) -> Option<DictionaryRow> {
 fn table_row(table: TableAnalysis) -> TableRow {
     let chosen =
         table.methods.iter().find(|method| (method.compression, method.target) == (table.choice, table.choice_target));
+    let (write_seconds, read_seconds) = chosen.map_or((0.0, 0.0), |method| seconds(&table, method));
     TableRow {
         saved_bytes: chosen.map_or(0, |method| method.saved_bytes),
+        write_seconds,
+        read_seconds,
         name: table.table,
         pages: table.pages,
         sampled: table.sampled,
@@ -174,14 +175,21 @@ fn targets(tables: &[TableAnalysis], plan: &CompressionPlan) -> Vec<TargetRow> {
     all.map(|method| row(method.target)).collect()
 }
 
-fn row(table: String, strategy: Strategy, method: &MethodAnalysis) -> MethodRow {
+/// The processor time of writing all pages of a table once, and of reading them once.
+fn seconds(table: &TableAnalysis, method: &MethodAnalysis) -> (f64, f64) {
+    let of_all = |page: Duration| page.as_secs_f64() * table.pages as f64;
+    (of_all(method.write_time), of_all(method.read_time))
+}
+
+fn method_row(table: &TableAnalysis, strategy: Strategy, method: &MethodAnalysis) -> MethodRow {
     let MethodAnalysis { saving, median_saving, .. } = *method;
     let formula_2 = match strategy {
         Strategy::Selective { delta, .. } => Some((1.0 - delta) * median_saving <= saving),
         _ => None,
     };
+    let (write_seconds, read_seconds) = seconds(table, method);
     MethodRow {
-        table,
+        table: table.table.clone(),
         method: method.compression.to_string(),
         target: method.target.to_string(),
         saving,
@@ -191,5 +199,7 @@ fn row(table: String, strategy: Strategy, method: &MethodAnalysis) -> MethodRow 
         saved_bytes: method.saved_bytes,
         write_us: method.write_time.as_secs_f64() * 1e6,
         read_us: method.read_time.as_secs_f64() * 1e6,
+        write_seconds,
+        read_seconds,
     }
 }

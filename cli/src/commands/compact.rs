@@ -1,13 +1,13 @@
 //! `compact`: rebuilds full pages and shrinks the file, in place or in a new file with another page store or page size.
 
-use super::{analyze, open, plan};
+use super::{open, plan};
 use crate::args::{Compact, NewFile};
 use crate::failure::{Completion, Failure, Result};
-use crate::progress::{Meter, Unit};
+use crate::progress::PhaseMeter;
 use crate::report;
 use crate::words::words;
 use duramen::Error;
-use duramen::db::{CompactProgress, Strategy};
+use duramen::db::Strategy;
 use serde::Serialize;
 use std::time::Instant;
 
@@ -38,15 +38,9 @@ pub(super) fn run(args: &Compact) -> Result<Completion> {
 
 /// Rebuilds the tables in the file. Returns the number of entries.
 fn compact(args: &Compact) -> Result<u64> {
-    let db = open::writing(&args.database, args.log)?;
-    let (mut analysis, mut meter) = (None, None);
-    let progress = |done: CompactProgress| match done.analysis {
-        Some(done) => analyze::show(&mut analysis, done, args.progress.quiet),
-        None => {
-            analysis = None;
-            show(&mut meter, "compacting", done, args);
-        }
-    };
+    let db = open::writing(&args.database, args.writing)?;
+    let mut meter = PhaseMeter::new("compacting", args.progress.quiet);
+    let progress = |progress| meter.show(progress);
     let report = match plan::is_given(&args.plan) {
         true => db.compact_with(&plan::of(&args.plan, Strategy::All)?, progress)?,
         false => db.compact(progress)?,
@@ -60,9 +54,9 @@ fn compact(args: &Compact) -> Result<u64> {
 /// Rebuilds the tables in a new file, which replaces the old one. Returns the number of entries.
 fn convert(args: &Compact) -> Result<u64> {
     let Compact { store, page_size, delta, .. } = *args;
-    let options = open::file_builder(&args.database, args.log, NewFile { page_size, store, delta });
-    let mut meter = None;
-    let converted = options.convert(&args.database.db, |done| show(&mut meter, "converting", done, args));
+    let options = open::file_builder(&args.database, args.writing, NewFile { page_size, store, delta });
+    let mut meter = PhaseMeter::new("converting", args.progress.quiet);
+    let converted = options.convert(&args.database.db, |progress| meter.show(progress));
     drop(meter);
     match converted {
         Err(Error::Full { path }) => {
@@ -74,10 +68,4 @@ fn convert(args: &Compact) -> Result<u64> {
         }
         converted => Ok(converted?.entries),
     }
-}
-
-/// Shows progress. The first report begins the meter.
-fn show(meter: &mut Option<Meter>, phase: &'static str, done: CompactProgress, args: &Compact) {
-    let begin = || Meter::begin(phase, Unit::Count("entries"), Some(done.of), args.progress.quiet);
-    meter.get_or_insert_with(begin).show(done.entries, String::new);
 }

@@ -2,7 +2,7 @@
 
 use super::bounds::Bounds;
 use super::open;
-use crate::args::{Del, LogOptions};
+use crate::args::{Del, WriteOptions};
 use crate::failure::{Completion, Failure, Result};
 use crate::typed::Half;
 use duramen::db::UntypedTable;
@@ -14,7 +14,7 @@ pub(super) fn run(args: &Del) -> Result<Completion> {
         let why = "no keys are given: name the keys to remove, or a range with --from, --to or --prefix";
         return Err(Failure::Usage(why.to_owned()));
     }
-    let db = open::writing(&args.database, LogOptions::default())?;
+    let db = open::writing(&args.database, WriteOptions::default())?;
     let tx = db.begin_write()?;
     let found = {
         let mut table = tx.open_untyped(&args.table)?;

@@ -50,7 +50,7 @@ struct Gathered {
 /// Loads and prints a summary.
 pub(super) fn run(args: &Load) -> Result<Completion> {
     let start = Instant::now();
-    let target = Target::open(&args.database, args.log, &args.table, &args.new_table)?;
+    let target = Target::open(&args.database, args.writing, &args.table, &args.new_table)?;
     let gathered = gather(args, &target)?;
     let fresh = target.is_fresh();
     let written = store(args, &target, gathered.sorted, gathered.has_values)?;

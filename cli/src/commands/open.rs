@@ -33,18 +33,18 @@ fn may_not_write(error: &io::Error) -> bool {
 }
 
 /// Opens an existing database to write.
-pub(super) fn writing(args: &args::Database, log: args::LogOptions) -> Result<Database> {
-    Ok(with_log(args, log).open(&args.db)?)
+pub(super) fn writing(args: &args::Database, options: args::WriteOptions) -> Result<Database> {
+    Ok(writer(args, options).open(&args.db)?)
 }
 
 /// Begins to create a database. The file must not exist, or must be empty.
-pub(super) fn creating(args: &args::Database, log: args::LogOptions, new: args::NewFile) -> Result<NewDatabase> {
-    Ok(file_builder(args, log, new).begin_create(&args.db)?)
+pub(super) fn creating(args: &args::Database, options: args::WriteOptions, new: args::NewFile) -> Result<NewDatabase> {
+    Ok(file_builder(args, options, new).begin_create(&args.db)?)
 }
 
 /// The options of a file that is made.
-pub(super) fn file_builder(args: &args::Database, log: args::LogOptions, new: args::NewFile) -> Builder {
-    let mut builder = with_log(args, log);
+pub(super) fn file_builder(args: &args::Database, options: args::WriteOptions, new: args::NewFile) -> Builder {
+    let mut builder = writer(args, options);
     if let Some(size) = new.page_size {
         builder = builder.page_size(length(size));
     }
@@ -65,17 +65,20 @@ fn builder(args: &args::Database) -> Builder {
     }
 }
 
-/// With the shape of the log and the bounds of the work of a recovery.
-fn with_log(args: &args::Database, log: args::LogOptions) -> Builder {
+/// With the log, the bounds of the work of a recovery, and the threads.
+fn writer(args: &args::Database, options: args::WriteOptions) -> Builder {
     let mut builder = builder(args);
-    if let Some(shape) = log.shape {
+    if let Some(shape) = options.shape {
         builder = builder.log_shape(shape.into());
     }
-    if let Some(bytes) = log.checkpoint_bytes {
+    if let Some(bytes) = options.checkpoint_bytes {
         builder = builder.checkpoint_bytes(bytes.0);
     }
-    if let Some(pages) = log.checkpoint_pages {
+    if let Some(pages) = options.checkpoint_pages {
         builder = builder.checkpoint_pages(pages);
+    }
+    if let Some(threads) = options.threads.compression {
+        builder = builder.compression_threads(threads.into());
     }
     builder
 }
@@ -101,12 +104,12 @@ impl Target {
     /// Opens the database, or creates it, and compares the options with an existing table.
     pub(super) fn open(
         args: &args::Database,
-        log: args::LogOptions,
+        options: args::WriteOptions,
         name: &str,
         new: &args::NewTable,
     ) -> Result<Target> {
-        let create = || Target::create(args, log, new.new_file);
-        let db = match writing(args, log) {
+        let create = || Target::create(args, options, new.new_file);
+        let db = match writing(args, options) {
             Err(Failure::Engine(Error::NotFound { .. })) => {
                 return create().map_err(created_meanwhile);
             }
@@ -141,8 +144,8 @@ impl Target {
         Ok(Target { goal: Goal::Existing(db), table })
     }
 
-    fn create(args: &args::Database, log: args::LogOptions, new: args::NewFile) -> Result<Target> {
-        Ok(Target { goal: Goal::New(creating(args, log, new)?), table: None })
+    fn create(args: &args::Database, options: args::WriteOptions, new: args::NewFile) -> Result<Target> {
+        Ok(Target { goal: Goal::New(creating(args, options, new)?), table: None })
     }
 
     /// The database.

@@ -1,7 +1,7 @@
 //! `push`: inserts values under the next keys of a table.
 
 use super::open::{Target, halves, options};
-use crate::args::{self, LogOptions, Look, Push};
+use crate::args::{self, Look, Push, WriteOptions};
 use crate::failure::{Completion, Failure, Result};
 use crate::output::Output;
 use crate::typed::Half;
@@ -11,7 +11,7 @@ use duramen::{Error, TableOptions};
 pub(super) fn run(args: &Push) -> Result<Completion> {
     let (key_type, value_type) = (args.key_type.clone(), args.value_type.clone());
     let new = args::NewTable { key_type, value_type, ..args::NewTable::default() };
-    let target = Target::open(&args.database, LogOptions::default(), &args.table, &new)?;
+    let target = Target::open(&args.database, WriteOptions::default(), &args.table, &new)?;
     let (keys, values) = match &target.table {
         Some(table) => halves(table, args.hex),
         None => {

@@ -1,13 +1,13 @@
 //! `put`: writes one entry.
 
 use super::open::{Target, options};
-use crate::args::{LogOptions, Put};
+use crate::args::{Put, WriteOptions};
 use crate::failure::{Completion, Result};
 use crate::typed::Half;
 
 /// Writes the entry. Creates the database and the table if they do not exist.
 pub(super) fn run(args: &Put) -> Result<Completion> {
-    let target = Target::open(&args.database, LogOptions::default(), &args.table, &args.new_table)?;
+    let target = Target::open(&args.database, WriteOptions::default(), &args.table, &args.new_table)?;
     let (keys, mut values) = target.halves(&args.new_table, args.hex)?;
     if args.value.is_none() && target.table.is_none() && args.new_table.value_type.is_none() {
         values = Half::new("()".parse()?, args.hex);

@@ -2,7 +2,7 @@
 
 use super::open;
 use super::write::{self, NewTable};
-use crate::args::{LogOptions, Restore, Store};
+use crate::args::{Restore, Store, WriteOptions};
 use crate::dump::{Head, Reader};
 use crate::failure::{Completion, Failure, Result};
 use crate::progress::{Meter, Unit};
@@ -34,7 +34,8 @@ pub(super) fn run(args: &Restore) -> Result<Completion> {
     let start = Instant::now();
     let (reader, _) = input::open(&args.file)?;
     let mut reader = Reader::new(BufReader::with_capacity(1 << 20, reader))?;
-    let new = open::creating(&args.database, LogOptions::default(), args.new_file)?;
+    let options = WriteOptions { threads: args.threads, ..WriteOptions::default() };
+    let new = open::creating(&args.database, options, args.new_file)?;
     let mut tables = Vec::new();
     let mut meter = Meter::begin("restoring", Unit::Count("entries"), None, args.progress.quiet);
     while let Some(head) = reader.table()? {

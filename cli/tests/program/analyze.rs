@@ -48,6 +48,18 @@ fn tables_are_analyzed_and_compressed_as_a_strategy_chooses() {
     let chosen: Vec<_> =
         report["tables"].as_array().unwrap().iter().map(|row| row["choice"].as_str().unwrap()).collect();
     assert_eq!(chosen, ["none", "lz4"], "{report}");
+    // The processor time of a table is that of a page times its pages.
+    let (tables, methods) = (report["tables"].as_array().unwrap(), report["methods"].as_array().unwrap());
+    let table = tables.iter().find(|row| row["choice"] == "lz4").unwrap();
+    let method =
+        |row: &&serde_json::Value| row["table"] == table["name"] && row["method"] == "lz4" && row["target"] == "fit";
+    let method = methods.iter().find(method).unwrap();
+    for (seconds, page) in [("write_seconds", "write_us"), ("read_seconds", "read_us")] {
+        let expected = method[page].as_f64().unwrap() * 1e-6 * table["pages"].as_f64().unwrap();
+        assert!(expected > 0.0 && (table[seconds].as_f64().unwrap() / expected - 1.0).abs() < 1e-6, "{report}");
+        assert_eq!(method[seconds], table[seconds]);
+    }
+    assert_eq!(tables.iter().find(|row| row["choice"] == "none").unwrap()["write_seconds"], 0.0);
     let size = |report: serde_json::Value| report["after_bytes"].as_u64().unwrap();
     let plain = size(place.json("compact t.duramen"));
     let selective = size(place.json("compact t.duramen --strategy selective"));
@@ -55,7 +67,7 @@ fn tables_are_analyzed_and_compressed_as_a_strategy_chooses() {
         compressions(&place),
         BTreeMap::from([("random", "none"), ("text", "lz4")].map(|(a, b)| (a.into(), b.into())))
     );
-    let all = size(place.json("compact t.duramen --compress zstd:9"));
+    let all = size(place.json("compact t.duramen --compress zstd:9 --compression-threads 1"));
     assert!(compressions(&place).values().all(|found| found == "zstd:9"));
     assert!(all < selective && selective < plain, "{all} {selective} {plain}");
     assert_eq!(["text", "random"].map(|table| place.ok(&format!("scan t.duramen {table}"), "")), before);
@@ -67,7 +79,7 @@ fn tables_are_analyzed_and_compressed_as_a_strategy_chooses() {
     let target = |table: usize| place.json("tables t.duramen")[table]["target"].as_str().unwrap().to_owned();
     assert_eq!((target(0), target(1)), ("4K".into(), "4K".into()));
     place.ok("dump t.duramen t.dump", "");
-    place.ok("restore other.duramen t.dump", "");
+    place.ok("restore other.duramen t.dump --compression-threads 3", "");
     assert_eq!(place.json("tables other.duramen")[0]["target"], "4K");
     place.ok("restore small.duramen t.dump --page-size 4KiB", "");
     assert_eq!(place.json("tables small.duramen")[0]["target"], "fit");
@@ -92,7 +104,7 @@ fn a_dictionary_is_trained_where_it_pays_and_the_option_is_kept() {
     }
     place.ok("load t.duramen documents -q --compress zstd --dictionary", &documents);
     assert_eq!(compressions(&place)["documents"], "zstd:3 dictionary");
-    let report = place.json("analyze t.duramen --dictionary");
+    let report = place.json("analyze t.duramen --dictionary -q");
     assert_eq!(report["compress"], "zstd:3");
     let rows = report["dictionaries"].as_array().unwrap();
     let pays = |table| rows.iter().find(|row| row["table"] == table).map(|row| row["pays"].as_bool().unwrap());
@@ -108,7 +120,7 @@ fn a_dictionary_is_trained_where_it_pays_and_the_option_is_kept() {
     };
     assert_eq!(bytes("documents"), 0);
     let before = place.ok("scan t.duramen documents", "");
-    place.ok("compact t.duramen", "");
+    place.ok("compact t.duramen -q", "");
     assert!(bytes("documents") > 10_000 && bytes("text") == 0);
     assert_eq!(place.ok("scan t.duramen documents", ""), before);
     assert_eq!(place.json("check t.duramen")["sound"], true);
@@ -151,6 +163,8 @@ fn a_plan_that_cannot_be_met_is_an_error_that_says_why() {
         ("analyze t.duramen --group text,nobody", "nobody"),
         ("analyze t.duramen --group text,random --group text", "group"),
         ("compact t.duramen --strategy all --store shadow", "conversion"),
+        ("compact t.duramen --compress lz4 --compression-threads 0", "--compression-threads"),
+        ("load t.duramen new --compress lz4 --compression-threads many", "--compression-threads"),
         ("analyze missing.duramen", "missing.duramen"),
     ] {
         let message = place.error(command, "");

@@ -103,7 +103,7 @@ impl Engine {
         self.prune_all();
         let Some(store) = &self.store else { return Ok(()) };
         self.checkpoint_with_room()?;
-        self.shrink_within(ShrinkLimits::worth_while(&store.stats()))?;
+        self.shrink_within(ShrinkLimits::worth_while(&store.stats()), &mut |_, _| ())?;
         let meta = Meta { clean: true, ..store.file().meta() };
         store.close(meta)?;
         self.log()?.remove_all()

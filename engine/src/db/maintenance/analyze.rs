@@ -3,6 +3,7 @@
 
 use super::dictionaries::gains;
 use super::dictionary_gain::Gain;
+use super::progress::{Phase, Progress};
 use super::strategy::{
     CompressionPlan, DictionaryAnalysis, MethodSample, Reason, Sample, Strategy, TableAnalysis, decide, scaled,
 };
@@ -17,15 +18,6 @@ use std::collections::HashMap;
 const SAMPLED_PAGES: usize = 20_000;
 /// Pages between two calls of `progress`.
 pub(super) const STEP: u64 = 256;
-
-/// The progress of an analysis. Dictionaries need a second pass over the file; it begins with page 0 again.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AnalyzeProgress {
-    /// The number of pages sampled so far.
-    pub pages: u64,
-    /// The number of pages that will be sampled.
-    pub of: u64,
-}
 
 impl Database {
     /// Samples pages of the file, and reports for each table what page compression saves and costs, and what the
@@ -59,11 +51,7 @@ impl Database {
     /// # Errors
     /// [`Error::Option`] if a value of the plan is not valid, or if the page store of the database does not compress
     /// pages; [`Error::NoTable`] if a group names a table that does not exist; errors of reading and writing.
-    pub fn analyze(
-        &self,
-        plan: &CompressionPlan,
-        mut progress: impl FnMut(AnalyzeProgress),
-    ) -> Result<Vec<TableAnalysis>> {
+    pub fn analyze(&self, plan: &CompressionPlan, mut progress: impl FnMut(Progress)) -> Result<Vec<TableAnalysis>> {
         let policies = policies(plan.policy, self.shared().engine.page_size());
         let Decided { tables, ids, sampled, decisions } = self.decide(plan, &policies, &mut progress)?;
         let Sampled { samples, scale } = sampled;
@@ -98,7 +86,7 @@ impl Database {
         &self,
         plan: &CompressionPlan,
         policies: &[PagePolicy],
-        progress: &mut dyn FnMut(AnalyzeProgress),
+        progress: &mut dyn FnMut(Progress),
     ) -> Result<Decided> {
         let tx = self.begin_read()?;
         let tables = tx.tables()?;
@@ -120,7 +108,7 @@ impl Database {
         &self,
         plan: &CompressionPlan,
         tables: &[TableId],
-        progress: &mut dyn FnMut(AnalyzeProgress),
+        progress: &mut dyn FnMut(Progress),
     ) -> Result<HashMap<TableId, DictionaryAnalysis>> {
         let engine = &self.shared().engine;
         let (Some(compression), Some(store), true) =
@@ -141,7 +129,7 @@ impl Database {
     pub(super) fn choices(
         &self,
         plan: &CompressionPlan,
-        progress: &mut dyn FnMut(AnalyzeProgress),
+        progress: &mut dyn FnMut(Progress),
     ) -> Result<HashMap<String, PagePolicy>> {
         if let Strategy::Selective { .. } = plan.strategy {
             let compresses = plan.policy.compression != Compression::None;
@@ -190,7 +178,7 @@ impl Database {
         tables: &[TableId],
         uncompressed: &[PagePolicy],
         policies: &[PagePolicy],
-        progress: &mut dyn FnMut(AnalyzeProgress),
+        progress: &mut dyn FnMut(Progress),
     ) -> Result<Sampled> {
         let engine = &self.shared().engine;
         let empty = Sample { plain: Vec::new(), methods: vec![MethodSample::default(); policies.len()] };
@@ -204,15 +192,15 @@ impl Database {
         let of = all.len().div_ceil(step) as u64;
         let mut page = vec![0; engine.page_size()];
         let mut trials = Trials { places, trial: Trial::default(), packed: Vec::new() };
-        for (pages, id) in (1..).zip(all.iter().copied().step_by(step)) {
+        for (done, id) in (1..).zip(all.iter().copied().step_by(step)) {
             let table = read(&*store, id, &mut page);
             let at = table.and_then(|table| tables.iter().position(|id| *id == table));
             let place = at.and_then(|at| samples.get_mut(at).zip(uncompressed.get(at)));
             if let Some((sample, uncompressed)) = place {
                 trials.add(&page, *uncompressed, policies, sample);
             }
-            if pages % STEP == 0 || pages == of {
-                progress(AnalyzeProgress { pages, of });
+            if done % STEP == 0 || done == of {
+                progress(Progress { phase: Phase::Analyzing, done, of });
             }
         }
         Ok(Sampled { samples, scale: all.len() as f64 / (of as f64).max(1.0) })

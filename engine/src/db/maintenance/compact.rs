@@ -1,7 +1,7 @@
 //! Compaction: rebuilds every table with full pages, moves every page to the front of the file, and truncates the file.
 
-use super::analyze::AnalyzeProgress;
 use super::bulk::{DEFAULT_FILL, Sink};
+use super::progress::{Phase, Progress};
 use crate::base::Result;
 use crate::base::TableId;
 use crate::db::Database;
@@ -14,30 +14,6 @@ use crate::tree::{BulkLoader, Tree};
 use crate::txn::{Cursor, Runs, View, large};
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
-
-/// The progress of a compaction.
-///
-/// ```
-/// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
-/// # let db = duramen::Database::in_memory()?;
-/// # let tx = db.begin_write()?;
-/// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
-/// # tx.commit()?;
-/// let mut shown = String::new();
-/// db.compact(|done| shown = format!("{} of {} entries", done.entries, done.of))?;
-/// assert_eq!(shown, "3 of 3 entries");
-/// # Ok::<(), duramen::Error>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CompactProgress {
-    /// The progress of the analysis for the selective strategy, and then of that for dictionaries. Both are before the
-    /// first entry is rewritten. `None` afterwards, and for compactions that analyze nothing.
-    pub analysis: Option<AnalyzeProgress>,
-    /// The number of entries rewritten so far.
-    pub entries: u64,
-    /// The number of all entries.
-    pub of: u64,
-}
 
 /// The result of a compaction.
 ///
@@ -95,7 +71,7 @@ impl Database {
     /// # Errors
     /// Errors of reading and writing. The database stays intact if it stops at any point. A damaged table is
     /// not compacted; read it with [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage).
-    pub fn compact(&self, mut progress: impl FnMut(CompactProgress)) -> Result<CompactReport> {
+    pub fn compact(&self, mut progress: impl FnMut(Progress)) -> Result<CompactReport> {
         self.compact_to(&HashMap::new(), &mut progress)
     }
 
@@ -120,46 +96,31 @@ impl Database {
     ///
     /// # Errors
     /// Those of [`Database::compact`] and [`Database::analyze`].
-    pub fn compact_with(
-        &self,
-        plan: &CompressionPlan,
-        mut progress: impl FnMut(CompactProgress),
-    ) -> Result<CompactReport> {
+    pub fn compact_with(&self, plan: &CompressionPlan, mut progress: impl FnMut(Progress)) -> Result<CompactReport> {
         self.shared().check_writable()?;
-        let of = self.entries()?;
-        let choices = self.choices(plan, &mut |analysis| {
-            progress(CompactProgress { analysis: Some(analysis), entries: 0, of });
-        })?;
+        let choices = self.choices(plan, &mut progress)?;
         self.compact_to(&choices, &mut progress)
-    }
-
-    /// The entries of all tables.
-    fn entries(&self) -> Result<u64> {
-        Ok(self.begin_read()?.tables()?.iter().map(|table| table.entries).sum())
     }
 
     /// Compacts, and gives these tables these policies.
     fn compact_to(
         &self,
         choices: &HashMap<String, PagePolicy>,
-        progress: &mut dyn FnMut(CompactProgress),
+        progress: &mut dyn FnMut(Progress),
     ) -> Result<CompactReport> {
         let shared = self.shared();
         let size = || shared.engine.stats().file_bytes;
         let bytes_before = size();
         shared.check_writable()?;
-        let of = self.entries()?;
-        let got_dictionary = self.add_dictionaries(choices, &mut |analysis| {
-            progress(CompactProgress { analysis: Some(analysis), entries: 0, of });
-        })?;
+        let got_dictionary = self.add_dictionaries(choices, progress)?;
         let tx = self.begin_write()?;
         let tables = tx.tables()?;
         let of = tables.iter().map(|table| table.entries).sum();
-        let mut done = CompactProgress { analysis: None, entries: 0, of };
+        let mut so_far = Progress { phase: Phase::Rebuilding, done: 0, of };
         let mut before: Vec<(TableId, PagePolicy)> = Vec::new();
         let rebuilt = tables.iter().try_for_each(|table| {
             let choice = choices.get(&table.name).copied().filter(|choice| *choice != table.policy());
-            tx.rebuild(&table.name, (choice, &got_dictionary), &mut before, &mut done, progress)
+            tx.rebuild(&table.name, (choice, &got_dictionary), &mut before, &mut so_far, progress)
         });
         if let Err(error) = rebuilt.and_then(|()| tx.commit()) {
             before.iter().for_each(|(table, policy)| shared.engine.set_policy(*table, *policy));
@@ -168,10 +129,10 @@ impl Database {
         shared.engine.reclaim_before(&catalog_tree(), shared.engine.last_end())?;
         shared.engine.prune_all();
         shared.engine.checkpoint_with_room()?;
-        self.drop_dictionaries()?;
+        self.drop_dictionaries(progress)?;
         let _writer = shared.engine.lock_writer()?;
-        shared.engine.shrink_fully()?;
-        Ok(CompactReport { bytes_before, bytes_after: size(), entries: done.entries })
+        shared.engine.shrink_fully(&mut |done, of| progress(Progress { phase: Phase::Shrinking, done, of }))?;
+        Ok(CompactReport { bytes_before, bytes_after: size(), entries: so_far.done })
     }
 }
 
@@ -183,8 +144,8 @@ impl WriteTransaction {
         name: &str,
         (policy, got_dictionary): (Option<PagePolicy>, &HashSet<TableId>),
         before: &mut Vec<(TableId, PagePolicy)>,
-        done: &mut CompactProgress,
-        progress: &mut dyn FnMut(CompactProgress),
+        so_far: &mut Progress,
+        progress: &mut dyn FnMut(Progress),
     ) -> Result<()> {
         let Some(mut entry) = self.take_name(name)?.map(|state| state.entry) else { return Ok(()) };
         let engine = &self.shared.engine;
@@ -215,9 +176,9 @@ impl WriteTransaction {
             } else {
                 loader.push(key, record)?;
             }
-            done.entries += 1;
-            if done.entries.is_multiple_of(1 << 14) {
-                progress(*done);
+            so_far.done += 1;
+            if so_far.done.is_multiple_of(1 << 14) {
+                progress(*so_far);
             }
         }
         let root = self.allocate()?;
@@ -227,7 +188,7 @@ impl WriteTransaction {
         entry.entries = loaded.entries;
         self.install(name, entry, 0);
         self.drop_tree(old, if copies_runs { Runs::Free } else { Runs::Keep });
-        progress(*done);
+        progress(*so_far);
         Ok(())
     }
 }

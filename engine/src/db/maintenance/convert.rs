@@ -10,7 +10,8 @@
 //! At any time the name leads to a complete database, and the log beside it, if there is one, belongs to that database.
 //! Files, their names and their locks are in `open::creation`.
 
-use super::compact::{CompactProgress, CompactReport};
+use super::compact::CompactReport;
+use super::progress::{Phase, Progress};
 use crate::base::{Error, Result};
 use crate::db::open::creation::Creation;
 use crate::db::open::{Opened, existing};
@@ -57,7 +58,7 @@ impl Builder {
     /// db.close()?;
     ///
     /// let options = Database::builder().store(StoreKind::Shadow);
-    /// let report = options.convert(&path, |done| println!("{} of {} entries", done.entries, done.of))?;
+    /// let report = options.convert(&path, |progress| println!("{} of {} entries", progress.done, progress.of))?;
     /// assert_eq!(report.entries, 1);
     /// let db = Database::open(&path)?;
     /// assert_eq!(db.stats().store, Some(StoreKind::Shadow));
@@ -70,7 +71,7 @@ impl Builder {
     /// which names the table, if a page is damaged; and errors of reading and writing. After an error the old database
     /// is unchanged, except if the last sync, that of the folder, has failed. Then the new database has the name, which
     /// a power cut can undo.
-    pub fn convert(&self, path: impl AsRef<Path>, progress: impl FnMut(CompactProgress)) -> Result<CompactReport> {
+    pub fn convert(&self, path: impl AsRef<Path>, progress: impl FnMut(Progress)) -> Result<CompactReport> {
         let (volume, name) = existing(path.as_ref())?;
         self.convert_on(volume, &name, progress)
     }
@@ -94,7 +95,7 @@ impl Builder {
         &self,
         volume: Arc<dyn Volume>,
         name: &str,
-        mut progress: impl FnMut(CompactProgress),
+        mut progress: impl FnMut(Progress),
     ) -> Result<CompactReport> {
         self.check_bounds()?;
         self.checked_page_size(false)?;
@@ -109,7 +110,7 @@ impl Builder {
         &self,
         volume: &Arc<dyn Volume>,
         name: &str,
-        progress: &mut dyn FnMut(CompactProgress),
+        progress: &mut dyn FnMut(Progress),
     ) -> Result<CompactReport> {
         let Locked { disk, guard } = volume.lock(name, true)?;
         let lock: Arc<dyn LockGuard> = guard.into();
@@ -148,29 +149,30 @@ impl Builder {
 }
 
 /// Copies all tables, in the order of their names, and returns the number of their entries.
-fn copy(old: &Database, new: &Database, progress: &mut dyn FnMut(CompactProgress)) -> Result<u64> {
+fn copy(old: &Database, new: &Database, progress: &mut dyn FnMut(Progress)) -> Result<u64> {
     let from = old.begin_read()?;
     let tables = from.tables()?;
-    let mut done = CompactProgress { analysis: None, entries: 0, of: tables.iter().map(|table| table.entries).sum() };
+    let of = tables.iter().map(|table| table.entries).sum();
+    let mut so_far = Progress { phase: Phase::Rebuilding, done: 0, of };
     let mut tx = new.begin_write()?;
     for table in tables {
         let table = from.open_untyped(&table.name)?;
-        copy_table(&table, &tx, &mut done, progress).map_err(|error| in_table(error, table.name()))?;
-        progress(done);
+        copy_table(&table, &tx, &mut so_far, progress).map_err(|error| in_table(error, table.name()))?;
+        progress(so_far);
         if tx.adopted.lock().len() >= PAGES_A_COMMIT {
             tx.commit()?;
             tx = new.begin_write()?;
         }
     }
     tx.commit()?;
-    Ok(done.entries)
+    Ok(so_far.done)
 }
 
 fn copy_table(
     table: &ReadOnlyUntypedTable,
     tx: &WriteTransaction,
-    done: &mut CompactProgress,
-    progress: &mut dyn FnMut(CompactProgress),
+    so_far: &mut Progress,
+    progress: &mut dyn FnMut(Progress),
 ) -> Result<()> {
     let mut bulk = tx.bulk_load_copy(table.name(), &table.entry)?;
     let (engine, tree, snapshot) = table.source();
@@ -187,7 +189,7 @@ fn copy_table(
         entries += 1;
         if entries % STEP_ENTRIES == 0 || large_bytes >= STEP_BYTES {
             large_bytes = 0;
-            progress(CompactProgress { entries: done.entries + entries, ..*done });
+            progress(Progress { done: so_far.done + entries, ..*so_far });
         }
     }
     let known = table.len();
@@ -195,7 +197,7 @@ fn copy_table(
         let why = format!("it has {known} entries for the table, but {entries} were found");
         return Err(Error::CorruptMeta { what: "the catalog", why });
     }
-    done.entries += bulk.finish()?;
+    so_far.done += bulk.finish()?;
     Ok(())
 }
 

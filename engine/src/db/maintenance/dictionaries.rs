@@ -5,8 +5,9 @@
 //! both superblocks name it. It is dropped only when no image names it, neither a current image nor one that a
 //! superblock leads to. Then a recovery from either superblock neither needs it nor uses it.
 
-use super::analyze::{AnalyzeProgress, STEP};
-use super::dictionary_gain::{Gain, TablePages, gain};
+use super::analyze::STEP;
+use super::dictionary_gain::{Gain, STEPS, TablePages, gain};
+use super::progress::{Phase, Progress};
 use crate::base::{PageId, Result, TableId};
 use crate::db::Database;
 use crate::db::catalog::dictionary::{DictionaryEntry, dictionaries};
@@ -69,7 +70,7 @@ impl Database {
     pub(super) fn add_dictionaries(
         &self,
         choices: &HashMap<String, PagePolicy>,
-        progress: &mut dyn FnMut(AnalyzeProgress),
+        progress: &mut dyn FnMut(Progress),
     ) -> Result<HashSet<TableId>> {
         let engine = &self.shared().engine;
         let (Some(compression), Some(store)) = (engine.compression(), engine.page_store()) else {
@@ -115,7 +116,7 @@ impl Database {
     }
 
     /// Drops the dictionaries that no image names and no new image will name.
-    pub(super) fn drop_dictionaries(&self) -> Result<()> {
+    pub(super) fn drop_dictionaries(&self, progress: &mut dyn FnMut(Progress)) -> Result<()> {
         let engine = &self.shared().engine;
         let (Some(compression), Some(store)) = (engine.compression(), engine.page_store()) else { return Ok(()) };
         let all = dictionaries(engine, crate::base::Lsn::MAX)?;
@@ -131,9 +132,13 @@ impl Database {
         compression.retire(&unused);
         // The images are those of pages that may be dirty: an old image counts as long as it is in the file.
         let named = store.pages_between(PageId::NONE, PageId(u32::MAX)).and_then(|pages| {
-            pages.into_iter().try_for_each(|page| {
+            let of = pages.len() as u64;
+            (1..).zip(pages).try_for_each(|(done, page)| {
                 let named = store.dictionary_of(page)?;
                 unused.retain(|id| Some(*id) != named);
+                if done % STEP == 0 || done == of {
+                    progress(Progress { phase: Phase::Searching, done, of });
+                }
                 Ok(())
             })
         });
@@ -163,14 +168,14 @@ impl Database {
 }
 
 /// Computes what new dictionaries would save for these tables. `current`: the dictionary that a table has now. Tables
-/// with too few pages are left out. `progress` gets the pages that are sampled.
+/// with too few pages are left out.
 pub(super) fn gains(
     compression: &PageCompression,
     store: &dyn PageStore,
     page_size: usize,
     wanted: &[(TableId, PagePolicy)],
     current: impl Fn(TableId, PagePolicy) -> Option<Arc<Primed>>,
-    progress: &mut dyn FnMut(AnalyzeProgress),
+    progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<(TableId, Gain)>> {
     let mut sampled: HashMap<TableId, TablePages> =
         wanted.iter().map(|(table, _)| (*table, TablePages::new(wanted.len()))).collect();
@@ -178,7 +183,7 @@ pub(super) fn gains(
     let step = all.len().div_ceil(SAMPLED_PAGES).max(1);
     let (mut page, mut packed) = (vec![0; page_size], Vec::new());
     let of = all.len().div_ceil(step) as u64;
-    for (pages, id) in (1..).zip(all.into_iter().step_by(step)) {
+    for (done, id) in (1..).zip(all.into_iter().step_by(step)) {
         // A damaged page is left out; a check reports it.
         let is_read = matches!(store.read(id, &mut page), Ok(Some(_)));
         if let Some(of_table) = sampled.get_mut(&Page::new(&page).table()).filter(|_| is_read) {
@@ -186,14 +191,24 @@ pub(super) fn gains(
             Page::new(&page).packed_into(&mut packed);
             of_table.add(&packed);
         }
-        if pages % STEP == 0 || pages == of {
-            progress(AnalyzeProgress { pages, of });
+        if done % STEP == 0 || done == of {
+            progress(Progress { phase: Phase::Sampling, done, of });
         }
     }
-    let of_table = |(table, policy): &(TableId, PagePolicy)| {
+    sampled.retain(|_, pages| pages.are_enough());
+    let mut training = Progress { phase: Phase::Training, done: 0, of: STEPS * sampled.len() as u64 };
+    if training.of > 0 {
+        progress(training);
+    }
+    let trained = |(table, policy): &(TableId, PagePolicy)| {
         let pages = sampled.get(table)?;
-        let gain = gain(pages, step as f64, *policy, compression.places(), page_size, current(*table, *policy))?;
+        let step_done = || {
+            training.done += 1;
+            progress(training);
+        };
+        let current = current(*table, *policy);
+        let gain = gain(pages, step as f64, *policy, compression.places(), page_size, current, step_done)?;
         Some((*table, gain))
     };
-    Ok(wanted.iter().filter_map(of_table).collect())
+    Ok(wanted.iter().filter_map(trained).collect())
 }

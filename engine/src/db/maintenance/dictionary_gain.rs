@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 /// The sizes of dictionaries that are tried.
 const SIZES: [usize; 3] = [16 << 10, 64 << 10, 110 << 10];
+/// The steps of [`gain`]: compressing the sample, and for each size training and compressing once more.
+pub(super) const STEPS: u64 = 1 + 2 * SIZES.len() as u64;
 /// Least pages in a sample.
 const LEAST_PAGES: usize = 32;
 /// The most bytes of pages of a table that are kept, and of all tables together.
@@ -37,7 +39,12 @@ impl TablePages {
         TablePages { packed: Vec::new(), bytes: 0, most, seen: 0, stride: 1 }
     }
 
-    /// Adds a page, unless there are enough.
+    /// True if a dictionary can be trained on them.
+    pub(super) fn are_enough(&self) -> bool {
+        self.packed.len() >= LEAST_PAGES
+    }
+
+    /// Adds a page, unless there are too many.
     pub(super) fn add(&mut self, packed: &[u8]) {
         if self.seen.is_multiple_of(self.stride) {
             self.packed.push(packed.to_vec());
@@ -69,7 +76,8 @@ pub(super) struct Gain {
 }
 
 /// Finds the best dictionary, and computes what it would save. `scale`: pages of the file for each page that was seen.
-/// `current`: the dictionary that the table has now. `None` if there are too few pages for one.
+/// `current`: the dictionary that the table has now. It calls `step_done` [`STEPS`] times. `None` if there are too few
+/// pages for a dictionary.
 pub(super) fn gain(
     pages: &TablePages,
     scale: f64,
@@ -77,11 +85,9 @@ pub(super) fn gain(
     places: Places,
     page_size: usize,
     current: Option<Arc<Primed>>,
+    mut step_done: impl FnMut(),
 ) -> Option<Gain> {
     let Compression::Zstd(level) = policy.compression else { return None };
-    if pages.packed.len() < LEAST_PAGES {
-        return None;
-    }
     let even =
         |keep_even: bool| pages.packed.iter().zip(0usize..).filter(move |(_, at)| at.is_multiple_of(2) == keep_even);
     let joined: Vec<u8> = even(true).flat_map(|(page, _)| page).copied().collect();
@@ -92,22 +98,27 @@ pub(super) fn gain(
         even(false).map(run).map(|result| result.place_bytes(policy, &places)).sum()
     };
     let before = stored(current.as_deref());
+    step_done();
     let scale = scale * pages.seen as f64 / even(false).count().max(1) as f64;
-    let mut best: Option<Gain> = None;
-    for most in SIZES {
-        let Some(trained) = train(&joined, &lengths, most) else { continue };
+    let mut try_out = |trained: Vec<u8>| {
         let sealed = sealed_dictionary(DictionaryId(u32::MAX), &trained);
-        let primed = Dictionary::open(&sealed).and_then(|dictionary| Primed::new(Arc::new(dictionary), level));
-        let Some(primed) = primed else { continue };
+        let primed = Dictionary::open(&sealed).and_then(|dictionary| Primed::new(Arc::new(dictionary), level))?;
         let saved = before.saturating_sub(stored(Some(&primed)));
         let (bytes, saved_bytes) = (bytes_of(sealed.len(), &places, page_size), scaled(saved, scale));
         let saving = saved as f64 / before.max(1) as f64;
         let pays = saved_bytes > bytes && saving >= LEAST_SAVING;
-        let net = |gain: &Gain| i128::from(gain.saved_bytes) - i128::from(gain.bytes);
-        let gain = Gain { trained, bytes, saving, saved_bytes, pays };
-        best = match best {
-            Some(best) if (best.pays, net(&best)) >= (gain.pays, net(&gain)) => Some(best),
-            _ => Some(gain),
+        Some(Gain { trained, bytes, saving, saved_bytes, pays })
+    };
+    let net = |gain: &Gain| i128::from(gain.saved_bytes) - i128::from(gain.bytes);
+    let mut best: Option<Gain> = None;
+    for most in SIZES {
+        let trained = train(&joined, &lengths, most);
+        step_done();
+        let gain = trained.and_then(&mut try_out);
+        step_done();
+        best = match (best, gain) {
+            (Some(best), Some(gain)) if (best.pays, net(&best)) < (gain.pays, net(&gain)) => Some(gain),
+            (best, gain) => best.or(gain),
         };
     }
     best

@@ -7,6 +7,7 @@ pub(super) mod compact;
 pub(super) mod convert;
 pub(super) mod dictionaries;
 mod dictionary_gain;
+pub(super) mod progress;
 pub(super) mod strategy;
 mod target_fill;
 

@@ -34,13 +34,15 @@ impl ShrinkLimits {
 impl Engine {
     /// Shrinks the file within `limits`. Call it after a checkpoint; it ends with one. The caller must hold the writer
     /// lock or be the only user, because an open transaction keeps the places of pages that it has written outside the
-    /// log.
-    pub(in crate::txn) fn shrink_within(&self, limits: ShrinkLimits) -> Result<()> {
+    /// log. `progress` gets the free bytes that have left the file, and those that it had at first.
+    pub(in crate::txn) fn shrink_within(&self, limits: ShrinkLimits, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let Some(store) = &self.store else { return Ok(()) };
         let (mut left, mut tail) = (limits.max_moved, Vec::new());
+        let free_before = store.stats().free_bytes;
         for _ in 0..MAX_ROUNDS {
             store.shrink(self.pool.dirty_pages())?;
             let stats = store.stats();
+            progress(free_before.saturating_sub(stats.free_bytes), free_before);
             if stats.free_bytes <= limits.max_free {
                 break;
             }
@@ -59,9 +61,9 @@ impl Engine {
         }
         Ok(())
     }
-    /// Shrinks the file as far as possible. The caller must hold the writer lock.
-    pub(crate) fn shrink_fully(&self) -> Result<()> {
-        self.shrink_within(ShrinkLimits { max_free: 0, max_moved: u64::MAX })
+    /// Shrinks the file as far as possible. The caller must hold the writer lock. `progress`: as of `shrink_within`.
+    pub(crate) fn shrink_fully(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        self.shrink_within(ShrinkLimits { max_free: 0, max_moved: u64::MAX }, progress)
     }
 
     /// Takes a checkpoint. If the device has no space for the next log segment, it shrinks the file to free some,
@@ -86,7 +88,8 @@ impl Engine {
         self.without_spare_segments(|| {
             self.checkpoint()?;
             let limits = ShrinkLimits::worth_while(&store.stats());
-            self.shrink_within(ShrinkLimits { max_moved: if movable { limits.max_moved } else { 0 }, ..limits })?;
+            let max_moved = if movable { limits.max_moved } else { 0 };
+            self.shrink_within(ShrinkLimits { max_moved, ..limits }, &mut |_, _| ())?;
             self.checkpoint().map(drop)
         })?;
         self.reserve_relief()

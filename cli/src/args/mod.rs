@@ -1,11 +1,15 @@
 //! The command line: commands, arguments and their help. No command is executed here.
 
+mod writing;
+
+pub(crate) use writing::{Threads, WriteOptions};
+
 use crate::size;
 use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use duramen::Codec;
 use duramen::db::types::{DynType, KeyLayout, Separators, TableOptions};
-use duramen::db::{Compression, DeltaBlocks, LogShape, Overflow, StoreKind, Strategy, Target};
+use duramen::db::{Compression, DeltaBlocks, Overflow, StoreKind, Strategy, Target};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -100,21 +104,6 @@ pub(crate) struct Database {
     /// Read and write pages without the file cache of the system
     #[arg(long)]
     pub(crate) direct_io: bool,
-}
-
-/// The log of commands that make many commits, and the bounds of the work of a recovery.
-#[derive(Args, Clone, Copy, Debug, Default)]
-pub(crate) struct LogOptions {
-    /// The shape of the log [default: packed]
-    #[arg(long = "log", value_name = "SHAPE")]
-    pub(crate) shape: Option<Shape>,
-    /// A checkpoint begins when a recovery would read this number of bytes of log [default: 64M]
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
-    pub(crate) checkpoint_bytes: Option<ByteSize>,
-    /// A checkpoint begins when a recovery would read this number of pages [default: as many as the cache holds,
-    /// at least 65536]
-    #[arg(long, value_name = "COUNT")]
-    pub(crate) checkpoint_pages: Option<u64>,
 }
 
 /// The form of keys and values in input and output.
@@ -221,24 +210,6 @@ impl From<Store> for StoreKind {
     }
 }
 
-/// The shape of the log while a command runs.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Shape {
-    /// Without padding
-    Packed,
-    /// Each flush begins a block of 4 KiB, and zeros fill its last one; for drives that compress
-    Sparse,
-}
-
-impl From<Shape> for LogShape {
-    fn from(shape: Shape) -> LogShape {
-        match shape {
-            Shape::Packed => LogShape::Packed,
-            Shape::Sparse => LogShape::Sparse,
-        }
-    }
-}
-
 /// The form of a report.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Format {
@@ -287,7 +258,7 @@ pub(crate) struct Load {
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) batch: u32,
     #[command(flatten)]
-    pub(crate) log: LogOptions,
+    pub(crate) writing: WriteOptions,
     #[command(flatten)]
     pub(crate) progress: Progress,
     #[command(flatten)]
@@ -551,6 +522,8 @@ pub(crate) struct Restore {
     #[command(flatten)]
     pub(crate) new_file: NewFile,
     #[command(flatten)]
+    pub(crate) threads: Threads,
+    #[command(flatten)]
     pub(crate) progress: Progress,
     #[command(flatten)]
     pub(crate) report: Report,
@@ -573,7 +546,7 @@ pub(crate) struct Compact {
     #[command(flatten)]
     pub(crate) plan: Plan,
     #[command(flatten)]
-    pub(crate) log: LogOptions,
+    pub(crate) writing: WriteOptions,
     #[command(flatten)]
     pub(crate) progress: Progress,
     #[command(flatten)]
