@@ -1,6 +1,7 @@
 //! The results of a command: success, something was not found, or a failure. Each has an exit code.
 
 use crate::words::words;
+use duramen::Error;
 use std::io;
 use std::path::PathBuf;
 
@@ -18,7 +19,7 @@ pub(crate) enum Completion {
 pub(crate) enum Failure {
     /// An error of the engine, with advice for the command line.
     #[error("{}", words(.0))]
-    Engine(#[from] duramen::Error),
+    Engine(#[from] Error),
     /// The input or an argument is wrong.
     #[error("{place}: {why}")]
     Input {
@@ -81,6 +82,16 @@ impl Failure {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
             _ => Failure::Output(error),
+        }
+    }
+
+    /// Adds the name of the table in which a damaged page was found.
+    pub(crate) fn in_table(self, table: &str) -> Failure {
+        match self {
+            Failure::Engine(Error::Corrupt { page, what }) => {
+                Error::corrupt(page, format!("table \"{}\": {what}", table.escape_debug())).into()
+            }
+            other => other,
         }
     }
 

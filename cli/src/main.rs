@@ -65,7 +65,9 @@ fn print_error(line: &str) -> ExitCode {
 fn one_line(message: &str) -> String {
     let what = message.split("\n\nUsage:").next().unwrap_or(message);
     let what = what.split("\n\nFor more").next().unwrap_or(what);
-    let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
+    let paragraphs = what.split("\n\n").map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+    // How to pass an unknown option as a value is no help: the option belongs to another command.
+    let what = paragraphs.filter(|text| !text.starts_with("tip: to pass")).collect::<Vec<_>>().join("; ");
     let name = std::env::args().nth(1).filter(|name| CommandLine::command().find_subcommand(name).is_some());
     format!("{what}; see duramen {}--help", name.map(|name| name + " ").unwrap_or_default())
 }

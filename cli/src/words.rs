@@ -43,7 +43,7 @@ fn advice(error: &Error) -> Option<&'static str> {
         Error::Encoding { .. } => "; print them with --hex",
         Error::ReadOnly => "",
         Error::Poisoned { .. } => {
-            ": remove the cause and run the command again, or save a damaged database with `duramen dump --skip-damaged`"
+            ": remove the cause, such as a full device, and run the command again; if the database is damaged, save what is left with `duramen dump --skip-damaged`"
         }
         Error::TooManyNumbers { .. } => ": query a smaller range at a time, or raise the limit with --most-numbers",
         Error::CacheFull { .. } => ": use a larger --cache",

@@ -98,7 +98,7 @@ pub(crate) enum Command {
 pub(crate) struct Database {
     /// The database file
     pub(crate) db: PathBuf,
-    /// Memory for pages, such as 64M or 2G
+    /// Memory for pages, such as 64M or 2G. Less than 64 pages is taken for 64 pages [default: 64M]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) cache: Option<ByteSize>,
     /// Read and write pages without the file cache of the system

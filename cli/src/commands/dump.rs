@@ -44,7 +44,7 @@ pub(super) fn run(args: &Dump) -> Result<Completion> {
         if args.skip_damaged {
             dumping.salvage(&table)?
         } else {
-            dumping.table(&table)?
+            dumping.table(&table).map_err(|failure| failure.in_table(table.name()))?
         }
         dumping.writer.end()?;
     }

@@ -84,6 +84,8 @@ fn options_that_cannot_be_are_refused_in_one_line() {
         ("load t.duramen", "<TABLE>"),
         ("scan t.duramen t --limit x", "see duramen scan --help"),
         ("fly", "see duramen --help"),
+        ("tables t.duramen --compress lz4", "unexpected argument '--compress' found; see duramen tables --help"),
+        ("tabels t.duramen", "unrecognized subcommand 'tabels'; tip: a similar subcommand exists: 'tables'; see"),
         ("", "command"),
     ] {
         let message = place.error(arguments, "a\n");
