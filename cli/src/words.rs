@@ -68,6 +68,7 @@ fn refused(option: &str, value: &str, expected: &str) -> String {
         "value_width" => "the length of values",
         "table name" => "the name of a table",
         "path" => "the path of a database",
+        "database to convert" => "the database to convert",
         "type" => "a type of keys or values",
         "key type" => "the type of keys",
         other => other,

@@ -228,7 +228,7 @@ fn a_creation_that_is_not_finished_leaves_an_empty_device() -> Result<()> {
         assert!(matches!(again, Err(Error::Exists { .. })), "{again:?}");
         // There is no space for a second database on it.
         let converted = options().store(store).page_size(8192).convert_on(device, NAME, |_| ()).map(drop);
-        assert!(matches!(converted, Err(Error::Option { option: "path", .. })), "{converted:?}");
+        assert!(matches!(converted, Err(Error::Option { option: "database to convert", .. })), "{converted:?}");
     }
     Ok(())
 }

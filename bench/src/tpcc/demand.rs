@@ -14,7 +14,7 @@ pub(super) struct Machine {
     pub(super) processors: u32,
 }
 
-/// The resources of a machine that some work needs. It does not depend on other work of this machine.
+/// The resources of a machine that some work needs. Other work of this machine changes only the processor time.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Demand {
     /// The calls of the device.

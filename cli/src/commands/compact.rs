@@ -63,7 +63,7 @@ fn convert(args: &Compact) -> Result<u64> {
             let why = "a conversion needs space for the old file and the new one; the database is unchanged";
             Err(Failure::Usage(format!("no space left on the device of {}: {why}", path.display())))
         }
-        Err(error @ Error::Option { option: "path", .. }) => {
+        Err(error @ Error::Option { option: "database to convert", .. }) => {
             Err(Failure::Usage(format!("{}: use dump and restore", words(&error))))
         }
         converted => Ok(converted?.entries),

@@ -31,7 +31,7 @@ impl TargetFill {
     /// The part of the target that leaves shall take. The rest is for updates: a leaf that misses the target takes
     /// twice the space.
     const AIM: f32 = 0.98;
-    /// All of this number of first leaves are compressed, and then one leaf in this number.
+    /// The first leaves, as many as this number, are all compressed. Then one leaf in this number is.
     const SAMPLE: usize = 16;
 
     /// For pages of `page_size` bytes of a table with this policy. `dictionary` is what they are compressed with.

@@ -54,7 +54,7 @@ impl Creation {
         options.checked_page_size(false)?;
         if volume.open(name, OpenMode::Read)?.capacity().is_some() {
             return Err(Error::Option {
-                option: "path",
+                option: "database to convert",
                 value: format!("{}", volume.path(name).display()),
                 expected: "a file: a block device has no space for a second database; copy the entries to a new one"
                     .to_owned(),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub struct CompressionTotals {
     /// Pages that were compressed when they were written.
     pub compressed: u64,
-    /// Pages whose compression was tried and saved nothing: they were written uncompressed.
+    /// Pages whose compression saved no place or missed the target: they were written uncompressed.
     pub missed: u64,
     /// The time of both, with the decompression that checks the result.
     pub compress_time: Duration,

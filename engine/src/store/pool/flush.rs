@@ -194,14 +194,14 @@ impl Pool {
                 continue;
             }
             let changed = frame.take_changed();
+            // A later change, under the exclusive latch, makes it dirty again.
+            frame.mark_copied();
             claimed.frames.push(Claim { frame, rec, changed, base: Base::Stays });
             let base = writer.push(id, &page, changed);
             if let Some(claim) = claimed.frames.last_mut() {
                 claim.base = base;
             }
             newest = newest.max(lsn);
-            // A later change, under the exclusive latch, makes it dirty again.
-            frame.mark_copied();
         }
         if !claimed.frames.is_empty() {
             if newest >= backing.watermark.durable() {

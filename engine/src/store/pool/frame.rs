@@ -84,7 +84,7 @@ impl Frame {
         }
     }
 
-    /// Notes a change at `lsn` that the store does not have; `dirty` counts the frames that have any.
+    /// Notes a change at `lsn` that the store does not have; `dirty` counts images: see [`super::Pool::dirty_pages`].
     pub(super) fn mark_dirty(&self, lsn: Lsn, dirty: &AtomicU64) {
         if self.rec.load(Ordering::Relaxed) > lsn.0 {
             // A failed write may be putting the old value back at the same time: the smaller one must win.
@@ -113,7 +113,7 @@ impl Frame {
         ChangedParts(self.changed.each_ref().map(|word| word.swap(0, Ordering::AcqRel)))
     }
 
-    /// Notes that the page was copied in order to be written. `dirty` still counts it: the copy needs a place until the
+    /// Notes that the page is copied in order to be written. `dirty` still counts it: the copy needs a place until the
     /// store has it. Call it under the latch, for a page with changes.
     pub(super) fn mark_copied(&self) {
         self.rec.store(CLEAN, Ordering::Release);
@@ -161,7 +161,7 @@ impl Latched<'_> {
 pub struct WriteGuard<'a> {
     page: RwLockWriteGuard<'a, [u64]>,
     frame: &'a Frame,
-    /// The pool's count of changed pages.
+    /// The pool's count of images that the store does not have.
     dirty: &'a AtomicU64,
     /// The page when it was latched, if its store needs to know the changes. All changes go through this guard, so none
     /// is missed.

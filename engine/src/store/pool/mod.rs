@@ -88,7 +88,7 @@ pub struct Pool {
     stock: Stock,
     /// The position of the clock hand. It only grows; the remainder is the frame.
     hand: AtomicU64,
-    /// Pages with changes that the store does not have.
+    /// Images that the store does not have: see [`Pool::dirty_pages`].
     dirty: AtomicU64,
     backing: Option<Backing>,
     flusher: Mutex<Flusher>,

@@ -35,6 +35,8 @@ const STOCK_PREFETCH: usize = 3;
 const OWN_STEP: usize = 8;
 /// The cache has at least this number of times as many frames.
 const OWN_STEP_PART: usize = 64;
+/// The frames that the thread looks at, at the most: it may hold latches meanwhile.
+const OWN_STEP_LOOKS: usize = TURNS * OWN_STEP * OWN_STEP_PART;
 /// How often a step goes through all frames: once to clear the reference bits.
 const TURNS: usize = 2;
 
@@ -145,12 +147,12 @@ impl Pool {
         }
     }
 
-    /// Adds a few frames to the stock, which is empty, and takes one. It waits for no latch for longer than
-    /// [`Pool::evict`] does, and never for the log. After an error it returns `None`: `evict` finds a page that needs
-    /// no write, or returns the error.
+    /// Adds a few frames to the stock, which is empty, and takes one. It waits up to a millisecond for each of a few
+    /// latches, and never for the log. After an error it returns `None`: `evict` finds a page that needs no write, or
+    /// returns the error.
     pub(super) fn take_from_own_step(&self) -> Option<Taken<'_>> {
         let backing = self.backing.as_ref().filter(|_| self.capacity() >= OWN_STEP * OWN_STEP_PART)?;
-        let (added, _) = self.stock_up(backing, OWN_STEP).ok()?;
+        let (added, _) = self.stock_up(backing, OWN_STEP, OWN_STEP_LOOKS).ok()?;
         if added == 0 { None } else { self.take_from_stock() }
     }
 
@@ -205,9 +207,10 @@ impl Pool {
         if missing == 0 {
             return Ok(0);
         }
-        let (mut added, waits) = self.stock_up(backing, missing)?;
+        let looks = TURNS * self.capacity();
+        let (mut added, waits) = self.stock_up(backing, missing, looks)?;
         if added == 0 && waits && self.sync_log(backing)? {
-            added = self.stock_up(backing, missing)?.0;
+            added = self.stock_up(backing, missing, looks)?.0;
         }
         let turned = self.hand.load(Ordering::Relaxed).saturating_sub(self.stock.synced.load(Ordering::Relaxed));
         if turned >= u64::from(self.capacity) {
@@ -229,10 +232,11 @@ impl Pool {
         Ok(true)
     }
 
-    /// Adds up to `most` frames to the stock. Returns how many, and whether there are pages that wait for the log.
-    fn stock_up(&self, backing: &Backing, most: usize) -> Result<(usize, bool)> {
+    /// Adds up to `most` frames to the stock, after looking at no more than `looks`. Returns how many, and whether there
+    /// are pages that wait for the log.
+    fn stock_up(&self, backing: &Backing, most: usize, looks: usize) -> Result<(usize, bool)> {
         let durable = backing.watermark.durable();
-        let Swept { clean, mut dirty, waits } = self.sweep(most, durable);
+        let Swept { clean, mut dirty, waits } = self.sweep(most, looks, durable);
         let mut added = clean.len();
         self.stock.add_clean(clean);
         // In the order of the ids: neighbours in the tree often have neighbouring ids.
@@ -249,10 +253,11 @@ impl Pool {
         Ok((added, outcome?.left > 0 || waits))
     }
 
-    /// Moves the hand until it has found `most` frames whose pages can be evicted, if need be after writing them.
-    fn sweep(&self, most: usize, durable: Lsn) -> Swept {
+    /// Moves the hand until it has found `most` frames whose pages can be evicted, if need be after writing them, but
+    /// by no more than `looks` frames.
+    fn sweep(&self, most: usize, looks: usize, durable: Lsn) -> Swept {
         let mut swept = Swept::default();
-        for _ in 0..TURNS * self.capacity() {
+        for _ in 0..looks {
             if swept.clean.len() + swept.dirty.len() >= most {
                 break;
             }

@@ -20,7 +20,8 @@ const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
 /// The gap between the end of the file and the reserve is a quarter of the file, but at least this number of bytes.
 const LEAST_GAP: u64 = 2 << 20;
 
-/// The most delta blocks in writes that have begun: four background writers, and one more thread, write 1 MiB each.
+/// The most delta blocks in writes that have begun: four background writers and a checkpoint write 1 MiB each. Threads
+/// that miss a page write up to 8 pages each, and seldom while all the others write.
 const DELTAS_BEGUN: u64 = 5 * (1 << 20) / BLOCK as u64;
 
 /// The length of the file, and what is allocated beyond it.

@@ -38,11 +38,14 @@ impl Engine {
     pub(in crate::txn) fn shrink_within(&self, limits: ShrinkLimits, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let Some(store) = &self.store else { return Ok(()) };
         let (mut left, mut tail) = (limits.max_moved, Vec::new());
-        let free_before = store.stats().free_bytes;
+        let (free_before, mut shrunk) = (store.stats().free_bytes, 0);
         for _ in 0..MAX_ROUNDS {
             store.shrink(self.pool.dirty_pages())?;
             let stats = store.stats();
-            progress(free_before.saturating_sub(stats.free_bytes), free_before);
+            shrunk = shrunk.max(free_before.saturating_sub(stats.free_bytes));
+            if free_before > 0 {
+                progress(shrunk, free_before);
+            }
             if stats.free_bytes <= limits.max_free {
                 break;
             }
