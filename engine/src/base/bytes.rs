@@ -51,6 +51,13 @@ pub fn slice(bytes: &[u8], from: usize, to: usize) -> &[u8] {
     bytes.get(from..to).unwrap_or_default()
 }
 
+/// True if all bytes are zero. It looks at 64 bytes at a time, which the compiler turns into vector instructions.
+pub fn are_zero(bytes: &[u8]) -> bool {
+    let (parts, rest) = bytes.as_chunks::<64>();
+    let is_zero = |part: &[u8]| part.iter().fold(0, |all, byte| all | byte) == 0;
+    parts.iter().all(|part| is_zero(part)) && is_zero(rest)
+}
+
 /// Writes `array` at byte offset `at`. It must be inside `bytes`.
 #[inline(always)]
 #[track_caller]
@@ -267,6 +274,19 @@ pub fn take<'a>(input: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn any_byte_that_is_not_zero_is_found() {
+        for len in 0..200 {
+            let mut bytes = vec![0; len];
+            assert!(are_zero(&bytes));
+            for at in 0..len {
+                bytes[at] = 0x80;
+                assert!(!are_zero(&bytes), "byte {at} of {len}");
+                bytes[at] = 0;
+            }
+        }
+    }
 
     proptest! {
         #[test]

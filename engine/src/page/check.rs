@@ -20,7 +20,7 @@ pub(super) fn cannot_hold(bytes: usize, count: usize, parts: impl std::fmt::Disp
 
 /// Checks that the bytes of unused slots are zero.
 pub(super) fn check_unused(slots: &[&[u8]]) -> CheckResult {
-    let is_zero = slots.iter().all(|bytes| bytes.iter().all(|&byte| byte == 0));
+    let is_zero = slots.iter().all(|slot| bytes::are_zero(slot));
     ensure(is_zero, || "an unused slot is not zero".into())
 }
 
@@ -97,9 +97,7 @@ impl<'a> Page<'a> {
         let front = self.keys_at() + header.u16(header::KEY_BYTES);
         let end = size.checked_sub(header.u16(header::RECORD_BYTES)).filter(|&end| front <= end);
         let Some(end) = end else { return Err(format!("its parts are larger than its {size} bytes")) };
-        ensure(bytes::slice(self.bytes(), front, end).iter().all(|&byte| byte == 0), || {
-            "an unused byte is not zero".into()
-        })
+        ensure(bytes::are_zero(bytes::slice(self.bytes(), front, end)), || "an unused byte is not zero".into())
     }
 
     fn check_tree_page(&self) -> CheckResult {
@@ -167,7 +165,7 @@ impl<'a> Page<'a> {
         if self.is_inner() {
             let mut bare = Vec::new();
             list.append(0, &mut bare);
-            ensure(bare.iter().all(|&byte| byte == 0) && self.keys().bare_len_is_valid(bare.len()), || {
+            ensure(bytes::are_zero(&bare) && self.keys().bare_len_is_valid(bare.len()), || {
                 "the first key of an inner page is not its bare prefix".into()
             })?;
         }

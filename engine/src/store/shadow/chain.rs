@@ -9,7 +9,7 @@ use super::delta::{Block, Delta, Order, is_first, is_next};
 use super::half::Half;
 use super::slot::{Geometry, Stamp};
 use super::states::Used;
-use crate::base::bytes::slice;
+use crate::base::bytes::{are_zero, slice};
 use crate::base::{Lsn, PageId};
 use crate::io::SECTOR;
 use crate::store::ChangedParts;
@@ -237,7 +237,7 @@ impl Walk<'_> {
     /// zeros, that of an older delta, or that of the delta that was being written. Nothing that a sync has made durable
     /// and that is newer than the deltas in use looks like that.
     fn may_be_torn(&self, index: usize, delta: &Delta, used: Used) -> bool {
-        let is_zeros = slice(self.half.block(index), 0, SECTOR).iter().all(|byte| *byte == 0);
+        let is_zeros = are_zero(slice(self.half.block(index), 0, SECTOR));
         let is_void = self.known.has_lost(delta.stamp, delta.lsn);
         let Base { stamp, lsn, .. } = self.base;
         let is_of_older_image = (delta.stamp.turn != stamp.turn || delta.stamp.generation < stamp.generation)

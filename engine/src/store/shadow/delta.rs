@@ -19,7 +19,7 @@
 //! since the delta before.
 
 use super::slot::{Geometry, Stamp, TURNS};
-use crate::base::bytes::{copy, get_u8, get_u32, get_u64, put_u8, put_u32, range_mut, slice, u8_of};
+use crate::base::bytes::{are_zero, copy, get_u8, get_u32, get_u64, put_u8, put_u32, range_mut, slice, u8_of};
 use crate::base::checksum::{chained, checksum};
 use crate::base::{Lsn, PageId};
 use crate::io::BLOCK;
@@ -177,7 +177,7 @@ impl Geometry {
 
     /// Says what is in `block`, which should be a delta block of page `id`.
     pub(super) fn look_delta(&self, block: &[u8], id: PageId) -> Block {
-        if block.iter().all(|byte| *byte == 0) {
+        if are_zero(block) {
             return Block::Empty;
         }
         let stamp = Stamp { turn: get_u8(block, TURN), rewrites: 0, generation: get_u32(block, GENERATION) };

@@ -13,7 +13,7 @@
 
 use super::short::SHORT;
 use super::states::PageState;
-use crate::base::bytes::{get_u8, get_u32, put_u8, put_u32, slice, u8_of};
+use crate::base::bytes::{are_zero, get_u8, get_u32, put_u8, put_u32, slice, u8_of};
 use crate::base::checksum::checksum;
 use crate::base::limits::{SLOT_TRAILER, check_page_size};
 use crate::base::{Lsn, PageId};
@@ -232,9 +232,8 @@ impl Geometry {
     /// Says what is in `slot`, which should be one of page `id`.
     pub(super) fn look(&self, slot: &[u8], id: PageId) -> Content {
         let block = |at: usize| slice(slot, at, at + BLOCK);
-        let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
-        if is_zero(block(0)) && is_zero(block(self.slot() - BLOCK)) {
-            return if is_zero(slot) { Content::Empty } else { Content::Trimmed };
+        if are_zero(block(0)) && are_zero(block(self.slot() - BLOCK)) {
+            return if are_zero(slot) { Content::Empty } else { Content::Trimmed };
         }
         let trailer = slice(slot, self.page, self.slot());
         let stamp = Stamp {
@@ -262,7 +261,7 @@ impl Geometry {
         if is_sound(is_own_page) {
             return Content::Image { stamp, lsn: page.lsn() };
         }
-        let is_foreign = !is_own_page && !is_zero(slice(slot, 0, SECTOR)) || !is_ours && !is_zero(trailer);
+        let is_foreign = !is_own_page && !are_zero(slice(slot, 0, SECTOR)) || !is_ours && !are_zero(trailer);
         Content::Damaged { named, lsn: is_own_page.then(|| page.lsn()), is_foreign }
     }
 

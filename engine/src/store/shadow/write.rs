@@ -5,7 +5,7 @@ use super::delta::{Order, REWRITTEN, Segments, next_number};
 use super::slot::{Side, Stamp};
 use super::states::{Kind, PageState, Used};
 use super::{CompressionBuffers, ShadowStore};
-use crate::base::bytes::range_mut;
+use crate::base::bytes::{are_zero, range_mut};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, WriteKind};
 use crate::page::{Page, unpack};
@@ -256,7 +256,7 @@ impl ShadowStore {
         self.trim(cell.clone());
         let is_empty = self.with_buffer(|bytes| {
             self.read_part(cell.clone(), bytes)?;
-            Ok(bytes.iter().all(|byte| *byte == 0))
+            Ok(are_zero(bytes))
         })?;
         if is_empty { Ok(()) } else { self.clear(cell) }
     }

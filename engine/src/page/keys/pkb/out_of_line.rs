@@ -137,7 +137,7 @@ impl<'a> OutOfLine<'a> {
         let rest = known.get(parts.offset(slot)..).unwrap_or_default();
         let part = parts.part(slot);
         let same = part.iter().zip(rest).all(|(a, b)| a == b);
-        same && (!whole || part.get(rest.len()..).unwrap_or_default().iter().all(|byte| *byte == 0))
+        same && (!whole || bytes::are_zero(part.get(rest.len()..).unwrap_or_default()))
     }
 
     /// Returns true if the part of `slot` is the right one for `key` behind `before`. The first part may also share
