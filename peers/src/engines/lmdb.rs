@@ -1,7 +1,8 @@
 //! LMDB as a contestant. It has no cache of its own: it reads from the map of its file, which the system caches. LMDB
 //! recommends its option `MDB_NORDAHEAD` for a database that is larger than memory and read at random, but here the
-//! system's memory is large enough. It recommends `MDB_WRITEMAP` only where there is a reason for it. Commits that are not synced
-//! have `MDB_NOSYNC`; with [`Durability::Interval`] the file is synced whenever 100 ms have passed since the last sync.
+//! system's memory is large enough. It recommends `MDB_WRITEMAP` only where there is a reason for it. Commits that are
+//! not synced have `MDB_NOSYNC`; with [`Durability::Interval`] the file is synced whenever 100 ms have passed since the
+//! last sync.
 
 use super::Sometimes;
 use duramen_bench::Result;

@@ -232,8 +232,8 @@ impl Pool {
         Ok(true)
     }
 
-    /// Adds up to `most` frames to the stock, after looking at no more than `looks`. Returns how many, and whether there
-    /// are pages that wait for the log.
+    /// Adds up to `most` frames to the stock, after looking at no more than `looks`. Returns how many, and whether
+    /// there are pages that wait for the log.
     fn stock_up(&self, backing: &Backing, most: usize, looks: usize) -> Result<(usize, bool)> {
         let durable = backing.watermark.durable();
         let Swept { clean, mut dirty, waits } = self.sweep(most, looks, durable);
