@@ -1,11 +1,11 @@
-//! The options of commands that write much: the log, the bounds of the work of a recovery, and threads.
+//! Options of commands that write many pages. Options of single commands must not be in this file.
 
 use crate::size;
 use bytesize::ByteSize;
 use clap::{Args, ValueEnum};
 use duramen::db::LogShape;
 
-/// The options of commands that write much: the log, the bounds of the work of a recovery, and threads.
+/// The log, the bounds of the work of a recovery, and threads.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct WriteOptions {
     /// The shape of the log [default: packed]

@@ -76,8 +76,8 @@ pub(super) struct Gain {
 }
 
 /// Finds the best dictionary, and computes what it would save. `scale`: pages of the file for each page that was seen.
-/// `current`: the dictionary that the table has now. It calls `step_done` [`STEPS`] times. `None` if there are too few
-/// pages for a dictionary.
+/// `current`: the dictionary that the table has now. It calls `step_done` [`STEPS`] times. `None` if no dictionary
+/// can be trained.
 pub(super) fn gain(
     pages: &TablePages,
     scale: f64,

@@ -457,17 +457,11 @@ impl Pool {
             let more = |used: u32| (used < self.capacity).then_some(used + 1);
             self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()
         };
-        let index = match self.take_from_stock() {
+        let taken = self.take_from_stock().or_else(|| fresh().map(Taken::Free));
+        let index = match taken.or_else(|| self.take_from_own_step()) {
             Some(Taken::Evicted(index, guard)) => return Ok((index, guard)),
             Some(Taken::Free(index)) => index,
-            None => match fresh() {
-                Some(index) => index,
-                None => match self.take_from_own_step() {
-                    Some(Taken::Evicted(index, guard)) => return Ok((index, guard)),
-                    Some(Taken::Free(index)) => index,
-                    None => return self.evict(),
-                },
-            },
+            None => return self.evict(),
         };
         let frame = self.frames.grow(index).ok_or(Error::CacheFull { frames: self.capacity() })?;
         // Another thread can hold this latch only for a short time: it looked for the page that was here before.
