@@ -113,14 +113,16 @@ pub(super) fn replace(list: &mut [u8], state: RecordState, slot: usize, record: 
 }
 
 /// Removes the entry of `size` bytes at `distance` from the heap's upper border: the entries below it move up, and the
-/// freed bytes become zero.
+/// freed bytes become zero. The plan of the change has verified that heap, entry and slots are inside the list. A
+/// difference that wraps is outside of `list`, so the assertions of `bytes` find it.
 fn close_up(list: &mut [u8], state: RecordState, distance: usize, size: usize) {
     let len = list.len();
-    let low = len.saturating_sub(state.bytes);
-    let at = len.saturating_sub(slots_bytes(state.count, state.granule) + distance);
-    bytes::shift(list, low, at, low + size);
-    bytes::zero(list, low, low + size);
-    for slot in bytes::range_mut(list, len.saturating_sub(2 * state.count)..len).as_chunks_mut().0 {
+    let low = len.wrapping_sub(state.bytes);
+    let at = len.wrapping_sub(slots_bytes(state.count, state.granule) + distance);
+    let new_low = low.wrapping_add(size);
+    bytes::shift(list, low, at, new_low);
+    bytes::zero(list, low, new_low);
+    for slot in bytes::range_mut(list, len.wrapping_sub(2 * state.count)..len).as_chunks_mut().0 {
         let there = u16::from_le_bytes(*slot);
         let moved = if usize::from(there) > distance { bytes::u16_of(size) } else { 0 };
         *slot = there.wrapping_sub(moved).to_le_bytes();
@@ -230,5 +232,26 @@ impl VariableBuilder {
         for slot in self.slots.iter().rev() {
             out.extend_from_slice(&slot.to_le_bytes());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::records::RecordListKind;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    /// An entry, a heap or slots outside of the list are not removed silently.
+    #[test]
+    fn closing_up_outside_of_the_list_panics() {
+        let state = |bytes, count| RecordState { kind: RecordListKind::Variable, bytes, count, granule: 1 };
+        let closed = |state, distance, size| {
+            let mut list = [0; 20];
+            catch_unwind(AssertUnwindSafe(|| close_up(&mut list, state, distance, size))).is_ok()
+        };
+        assert!(closed(state(20, 2), 16, 4), "everything is inside");
+        assert!(!closed(state(21, 2), 16, 4), "the heap begins before the list");
+        assert!(!closed(state(20, 2), 17, 4), "the entry begins before the list");
+        assert!(!closed(state(0, 11), 0, 0), "the slots begin before the list");
     }
 }
