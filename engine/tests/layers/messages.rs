@@ -45,14 +45,17 @@ fn names_a_dump(text: &str) -> bool {
 /// only those of errors have messages.
 fn messages(stream: &TokenStream, found: &mut Vec<(usize, String)>) {
     let tokens: Vec<TokenTree> = stream.clone().into_iter().collect();
-    let mut of_tests = false;
+    let (mut of_tests, mut generics) = (false, 0);
     for (at, token) in tokens.iter().enumerate() {
         match token {
             TokenTree::Group(group) if is_attribute(&tokens[..at], group) => {
                 let inner: Vec<TokenTree> = group.stream().into_iter().collect();
                 match inner.first() {
-                    Some(name) if is_ident(name, "cfg") => of_tests |= is_for_tests(&inner),
-                    Some(name) if is_ident(name, "error") => messages(&group.stream(), found),
+                    Some(name) if is_ident(name, "cfg") => {
+                        of_tests |= is_for_tests(&inner);
+                        generics = 0;
+                    }
+                    Some(name) if is_ident(name, "error") && !of_tests => messages(&group.stream(), found),
                     _ => {}
                 }
             }
@@ -62,7 +65,14 @@ fn messages(stream: &TokenStream, found: &mut Vec<(usize, String)>) {
                 }
                 of_tests &= group.delimiter() != Delimiter::Brace;
             }
-            TokenTree::Punct(end) if end.as_char() == ';' => of_tests = false,
+            TokenTree::Punct(punct) => match punct.as_char() {
+                ';' => of_tests = false,
+                '<' => generics += 1,
+                '>' if !is_arrow(&tokens[..at]) => generics -= 1,
+                // A field, a variant or an arm ends at a comma, which is not one between generic arguments.
+                ',' => of_tests &= generics > 0,
+                _ => {}
+            },
             TokenTree::Literal(literal) if !of_tests => {
                 let text = literal.to_string();
                 let words = text.split_whitespace().filter(|word| word.contains(|c: char| c.is_alphabetic()));
@@ -73,6 +83,11 @@ fn messages(stream: &TokenStream, found: &mut Vec<(usize, String)>) {
             _ => {}
         }
     }
+}
+
+/// True if a `>` after these tokens is the end of `->` or `=>`.
+fn is_arrow(before: &[TokenTree]) -> bool {
+    before.last().is_some_and(|last| is_punct(last, '-') || is_punct(last, '='))
 }
 
 fn is_attribute(before: &[TokenTree], group: &Group) -> bool {
@@ -128,6 +143,8 @@ fn repeated_messages_are_found_however_they_are_written() {
         "#[cfg(not(test))] fn f() { a(\"it is cut short\") } const X: &str = \"it is cut short\";",
         "#[cfg(test)] mod tests; fn f() { a(\"it is cut short\"); b(\"it is cut short\") }",
         "#[cfg(test)] fn t() {} fn f() { a(\"it is cut short\"); b(\"it is cut short\") }",
+        "enum E { #[cfg(test)] T, #[error(\"it is cut short\")] A, #[error(\"it is cut short\")] B }",
+        "fn f() { S { #[cfg(test)] t: 1, a: a(\"it is cut short\"), b: b(\"it is cut short\") } }",
     ] {
         assert_eq!(repeated(source).len(), 1, "{source}: {:?}", repeated(source));
     }
@@ -138,6 +155,8 @@ fn repeated_messages_are_found_however_they_are_written() {
         "#[allow(x, reason = \"it is cut short\")] fn f() {} #[allow(x, reason = \"it is cut short\")] fn g() {}",
         "const X: &str = \"it is cut short\"; #[cfg(test)] mod tests { const Y: &str = \"it is cut short\"; }",
         "const X: &str = \"it is cut short\"; #[cfg(all(test, unix))] fn f(x: &str) { a(\"it is cut short\") }",
+        "fn f() { a(\"it is cut short\") } #[cfg(test)] fn t<A, B>(a: A) -> R<A, B> { a(\"it is cut short\") }",
+        "enum E { #[error(\"it is cut short\")] A, #[cfg(test)] #[error(\"it is cut short\")] T }",
     ] {
         assert_eq!(repeated(source), Vec::<String>::new(), "{source}");
     }
