@@ -1,12 +1,16 @@
 //! A mixed workload, chosen by a seed, for the tests of power cuts and of redo, and the model of its content. Power
 //! cuts and comparisons must not be in this file.
 
-// Every test compiles this for itself and uses its part.
+// Every program of tests compiles this for itself and uses its part.
 #![allow(dead_code)]
 
+#[cfg(feature = "zstd")]
+pub(crate) mod documents;
 pub(crate) mod keys;
 pub(crate) mod killed;
+pub(crate) mod kinds;
 pub(crate) mod layouts;
+pub(crate) mod numbers;
 pub(crate) mod parallel;
 pub(crate) mod session;
 pub(crate) mod stores;

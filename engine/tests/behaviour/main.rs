@@ -1,0 +1,21 @@
+//! What a database does while nothing fails, and that its format stays.
+
+mod both_ends;
+mod compressed;
+mod convert;
+mod dictionaries;
+mod freeing;
+mod golden;
+mod in_order;
+mod isolation;
+mod key_heap;
+mod large_commit;
+mod long_keys;
+mod metrics;
+mod model;
+mod regressions;
+mod strategies;
+mod untyped;
+
+#[path = "../workload/mod.rs"]
+mod workload;

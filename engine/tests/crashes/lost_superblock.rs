@@ -1,0 +1,141 @@
+//! Promise: if the newest superblock is lost and the log still has everything that came after the older one, then reads
+//! return committed data, or the database reports that it is damaged.
+
+use crate::workload::stores::STORES;
+use duramen::db::StoreKind;
+use duramen::io::{MemoryVolume, OpenMode, Volume};
+use duramen::{Builder, Database, Durability, Error, Result, TableDef};
+use std::sync::Arc;
+
+const NAME: &str = "t.duramen";
+const TABLE: TableDef<u32, &[u8]> = TableDef::new("t");
+const OTHER: TableDef<u32, &[u8]> = TableDef::new("other");
+const KEYS: u32 = 1500;
+const SUPERBLOCK: u64 = 4096;
+
+fn options() -> Builder {
+    Database::builder().page_size(4096).cache(0).checkpoint_bytes(1 << 40).background(false)
+}
+
+fn change(
+    db: &Database,
+    table: TableDef<u32, &'static [u8]>,
+    keys: std::ops::Range<u32>,
+    value: Option<u8>,
+) -> Result<()> {
+    let mut tx = db.begin_write()?;
+    tx.set_durability(Durability::Commit);
+    let mut open = tx.open_table(table)?;
+    for key in keys {
+        match value {
+            Some(value) => open.put(key, &[value; 100][..])?,
+            None => drop(open.remove(key)?),
+        }
+    }
+    drop(open);
+    tx.commit()
+}
+
+/// Copies the files whose names begin with `prefix` and that `to` does not have.
+fn copy(from: &MemoryVolume, to: &MemoryVolume, prefix: &str) -> Result<()> {
+    for name in from.list(prefix)? {
+        let file = from.open(&name, OpenMode::Read)?;
+        let mut bytes = vec![0; usize::try_from(file.size()?).unwrap()];
+        file.read_at(0, &mut bytes)?;
+        if let Ok(copy) = to.open(&name, OpenMode::CreateNew) {
+            copy.write_at(0, &bytes)?;
+        }
+    }
+    Ok(())
+}
+
+/// Fills, empties and fills again, so that pages are freed and used again, with `checkpoints` checkpoints between.
+/// Returns the files of a killed process with the whole log.
+fn work(store: StoreKind, checkpoints: usize) -> Result<MemoryVolume> {
+    let (volume, old_log) = (Arc::new(MemoryVolume::new()), MemoryVolume::new());
+    let db = options().store(store).create_on(volume.clone(), NAME)?;
+    change(&db, TABLE, 0..KEYS, Some(1))?;
+    db.checkpoint()?;
+    change(&db, TABLE, 0..KEYS, None)?;
+    for number in 0..checkpoints {
+        // Each checkpoint has something to write.
+        change(&db, OTHER, 0..1, Some(number as u8))?;
+        copy(&volume, &old_log, &format!("{NAME}-log"))?;
+        db.checkpoint()?;
+        while db.maintain()? {}
+    }
+    change(&db, OTHER, 0..KEYS, Some(9))?;
+    let killed = MemoryVolume::new();
+    copy(&volume, &killed, NAME)?;
+    copy(&old_log, &killed, NAME)?;
+    Ok(killed)
+}
+
+fn count(db: &Database, table: TableDef<u32, &'static [u8]>, value: u8) -> Result<usize> {
+    let tx = db.begin_read()?;
+    let table = tx.open_table(table)?;
+    table.iter().try_fold(0, |count, entry| {
+        assert_eq!(entry?.1.value(), [value; 100]);
+        Ok(count + 1)
+    })
+}
+
+#[test]
+fn with_the_older_superblock_a_database_is_right_or_says_that_it_is_damaged() -> Result<()> {
+    let (mut right, mut refused) = (0, 0);
+    for (store, checkpoints) in STORES.into_iter().flat_map(|store| (1..4).map(move |count| (store, count))) {
+        for damaged in 0..2 {
+            let volume = work(store, checkpoints)?;
+            volume.open(NAME, OpenMode::Write)?.write_at(damaged * SUPERBLOCK + 100, &[0xa5; 8])?;
+            let what = format!("{store:?}, {checkpoints} checkpoints, superblock {damaged}");
+            let all = || -> Result<_> {
+                let db = options().open_on(Arc::new(volume), NAME)?;
+                assert_eq!(db.verify(|_| ())?.findings, [], "{what}");
+                Ok((count(&db, TABLE, 1)?, count(&db, OTHER, 9)?))
+            };
+            match all() {
+                Ok(found) => {
+                    assert_eq!(found, (0, KEYS as usize), "{what}");
+                    right += 1;
+                }
+                Err(Error::Corrupt { .. } | Error::CorruptLog { .. } | Error::MissingLog { .. }) => refused += 1,
+                Err(other) => panic!("{what}: {other}"),
+            }
+        }
+    }
+    assert!(right > 3, "{right} right, {refused} refused");
+    Ok(())
+}
+
+/// A checkpoint of the places frees places that the superblock before it refers to, and the log stays. So it writes
+/// both superblocks.
+#[test]
+fn after_a_checkpoint_of_the_places_either_superblock_is_enough() -> Result<()> {
+    for damaged in 0..2 {
+        let volume = Arc::new(MemoryVolume::new());
+        let db = options().superseded_bytes(64 << 10).create_on(volume.clone(), NAME)?;
+        // Several times as many as the cache has room for.
+        let keys = 8 * KEYS;
+        change(&db, TABLE, 0..keys, Some(1))?;
+        db.checkpoint()?;
+        let (mut value, mut freed) = (1, 0);
+        while freed < 3 {
+            value += 1;
+            for first in (0..keys).step_by(100) {
+                change(&db, TABLE, first..first + 100, Some(value))?;
+                let (before, log) = (db.stats().free_bytes, db.stats().log_bytes);
+                while db.maintain()? {}
+                freed += u64::from(db.stats().free_bytes > before && db.stats().log_bytes == log);
+            }
+        }
+        // The freed places are used.
+        change(&db, OTHER, 0..KEYS, Some(9))?;
+        let killed = MemoryVolume::new();
+        copy(&volume, &killed, NAME)?;
+        killed.open(NAME, OpenMode::Write)?.write_at(damaged * SUPERBLOCK + 100, &[0xa5; 8])?;
+        let db = options().open_on(Arc::new(killed), NAME)?;
+        assert_eq!(db.verify(|_| ())?.findings, [], "superblock {damaged}");
+        assert_eq!((count(&db, TABLE, value)?, count(&db, OTHER, 9)?), (keys as usize, KEYS as usize));
+    }
+    Ok(())
+}

@@ -1,0 +1,10 @@
+//! Damaged files: no panic, no endless loop, no wrong data, and as much as possible is read from them.
+
+mod hostile;
+mod lost_tail;
+mod rescue;
+mod salvage;
+mod stopped;
+
+#[path = "../workload/mod.rs"]
+mod workload;
