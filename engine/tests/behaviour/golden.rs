@@ -1,7 +1,7 @@
-//! Promise: the format does not change. `golden/` has a small database for each key layout and for each way of writing
-//! pages. Every version must read all of them. `DURAMEN_GOLDEN=write cargo test -p duramen --test behaviour golden::`
-//! writes the missing ones, for a new layout or codec. Until the first release, a change of the format removes the
-//! files and writes them again. After it, no file may be written again.
+//! Promise: the format does not change. `tests/golden/` has a small database for each key layout and for each way of
+//! writing pages. Every version must read all of them. `DURAMEN_GOLDEN=write cargo test -p duramen --test behaviour
+//! golden::` writes the missing ones, for a new layout or codec. Until the first release, a change of the format
+//! removes the files and writes them again. After it, no file may be written again.
 
 #[cfg(feature = "zstd")]
 use crate::workload::documents;

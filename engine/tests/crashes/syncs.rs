@@ -377,7 +377,7 @@ fn share_a_checkpoint(store: StoreKind) -> Result<()> {
     beside.set(move |name, at| {
         if name == NAME && at.is_some_and(|at| at < 8192) && counted.fetch_add(1, Ordering::AcqRel) == 0 {
             // The first checkpoint waits until the others have come.
-            std::thread::sleep(Duration::from_millis(500));
+            std::thread::sleep(Duration::from_secs(2));
         }
         Ok(())
     });

@@ -69,7 +69,8 @@ fn messages(stream: &TokenStream, found: &mut Vec<(usize, String)>) {
                 ';' => of_tests = false,
                 '<' => generics += 1,
                 '>' if !is_arrow(&tokens[..at]) => generics -= 1,
-                // A field, a variant or an arm ends at a comma, which is not one between generic arguments.
+                // A field, a variant or an arm ends at a comma, which is not one between generic arguments. Of an item
+                // for tests with a `where` clause, or with a comparison, the end can be found in the wrong place.
                 ',' => of_tests &= generics > 0,
                 _ => {}
             },

@@ -4,7 +4,6 @@
 // Every program of tests compiles this for itself and uses its part.
 #![allow(dead_code)]
 
-#[cfg(feature = "zstd")]
 pub(crate) mod documents;
 pub(crate) mod keys;
 pub(crate) mod killed;

@@ -120,6 +120,7 @@ fn close_up(list: &mut [u8], state: RecordState, distance: usize, size: usize) {
     let low = len.wrapping_sub(state.bytes);
     let at = len.wrapping_sub(slots_bytes(state.count, state.granule) + distance);
     let new_low = low.wrapping_add(size);
+    bytes::must_fit(size <= distance);
     bytes::shift(list, low, at, new_low);
     bytes::zero(list, low, new_low);
     for slot in bytes::range_mut(list, len.wrapping_sub(2 * state.count)..len).as_chunks_mut().0 {
@@ -252,6 +253,7 @@ mod tests {
         assert!(closed(state(20, 2), 16, 4), "everything is inside");
         assert!(!closed(state(21, 2), 16, 4), "the heap begins before the list");
         assert!(!closed(state(20, 2), 17, 4), "the entry begins before the list");
+        assert!(!closed(state(20, 2), 3, 4), "the entry reaches into the slots");
         assert!(!closed(state(0, 11), 0, 0), "the slots begin before the list");
     }
 }
