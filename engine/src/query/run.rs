@@ -57,7 +57,6 @@ impl Totals {
 
 impl Columns {
     fn of(table: &ReadOnlyUntypedTable, aggregates: &[Aggregate]) -> Columns {
-        let info = table.info();
         let mut needs = [Needs::default(); 2];
         for aggregate in aggregates {
             let Some(column) = aggregate.column() else { continue };
@@ -73,7 +72,7 @@ impl Columns {
                 Aggregate::Bottom(_, most) => needs.bottom = needs.bottom.max(most),
             }
         }
-        Columns { types: [&info.key_type, &info.value_type].map(|name| NumberType::named(name)), needs }
+        Columns { types: table.type_names().map(NumberType::named), needs }
     }
 
     fn found(&self) -> Totals {
@@ -98,10 +97,10 @@ pub(super) fn run(table: &ReadOnlyUntypedTable, plan: &Plan<'_>) -> Result<Vec<O
 
 /// Fails for a column that does not have numbers.
 fn check_column(table: &ReadOnlyUntypedTable, columns: &Columns, column: Column) -> Result<()> {
-    let [key, value] = columns.types;
+    let ([key, value], [key_type, value_type]) = (columns.types, table.type_names());
     let (of, part, name) = match column {
-        Column::Key => (key, "keys", table.info().key_type),
-        Column::Value => (value, "values", table.info().value_type),
+        Column::Key => (key, "keys", key_type),
+        Column::Value => (value, "values", value_type),
     };
     match of {
         Some(_) => Ok(()),

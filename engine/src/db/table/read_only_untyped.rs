@@ -146,6 +146,11 @@ impl ReadOnlyUntypedTable {
         (&self.snapshot.shared.engine, &self.entry.tree, self.snapshot.lsn)
     }
 
+    /// The names of the types of its keys and of its values.
+    pub(crate) fn type_names(&self) -> [&str; 2] {
+        [&self.entry.key_type, &self.entry.value_type]
+    }
+
     /// The name of the table.
     pub fn name(&self) -> &str {
         &self.name
