@@ -31,6 +31,9 @@ pub const MAX_VALUE: u64 = u32::MAX as u64;
 pub const MAX_TABLE_NAME: usize = 1024;
 /// The length of a page header in bytes.
 pub(crate) const PAGE_HEADER: usize = 38;
+/// Bytes at the front of a page that a search probably reads, and that are prefetched together: in a page of a few KiB
+/// the header, the fences and the heads of its keys.
+pub(crate) const PAGE_FRONT: usize = 768;
 /// The length in bytes of the reference to the rest of a long key in a page: first page of its run, length, checksum.
 pub(crate) const LONG_KEY_TAIL: usize = 12;
 /// The length in bytes of the reference to a large value in a page: first page of its run, length, checksum.

@@ -4,7 +4,7 @@
 use super::header::{self, Header, NO_UPPER, PageKind};
 use super::keys::{KeyList, KeyListKind, KeyWalk, USUAL_SUFFIX, granule};
 use super::records::{self, Record, RecordList, RecordListKind};
-use crate::base::limits::PAGE_HEADER;
+use crate::base::limits::{PAGE_FRONT, PAGE_HEADER};
 use crate::base::{Lsn, PageId, TableId, bytes};
 use std::ops::Range;
 
@@ -213,11 +213,22 @@ impl<'a> Page<'a> {
         KeyList::new(self.keys(), self.key_bytes(), self.count(), self.granule())
     }
 
-    /// For a parent of leaves with key list `leaves` and without records: predicts which bytes of the child at `slot` a
-    /// search for `key` reads. This works where keys and bytes are spread so evenly that the separators around the
-    /// child are enough. The caller can then prefetch the index and the key's bytes together and waits for memory once.
+    /// For a parent of leaves with these lists: predicts which bytes of the child at `slot` a search for `key` reads.
+    /// `None` if these are no more than its first [`PAGE_FRONT`] bytes, or if they cannot be predicted. The caller can
+    /// prefetch both parts together, and then waits for memory once.
+    ///
+    /// Without records, this works where keys and bytes are spread so evenly that the separators around the child are
+    /// enough. Of records of any length, the second part is the slots.
     #[inline]
-    pub fn likely_parts(&self, leaves: KeyListKind, slot: usize, key: &[u8]) -> Option<[Range<usize>; 2]> {
+    pub fn likely_parts(
+        &self,
+        (leaves, records): (KeyListKind, RecordListKind),
+        slot: usize,
+        key: &[u8],
+    ) -> Option<[Range<usize>; 2]> {
+        if records != RecordListKind::None {
+            return records.first_slots(self.bytes.len()).map(|slots| [0..PAGE_FRONT, slots]);
+        }
         leaves.likely_parts(self.bytes.len(), || {
             // The first key of an inner page stands for the lower fence.
             let from = if slot == 0 { Some(self.lower_fence()) } else { None };

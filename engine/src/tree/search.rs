@@ -2,7 +2,7 @@
 
 use super::{KeyRange, PageRead, ReadAhead, Tree};
 use crate::base::{Error, PageId, Result};
-use crate::page::{Page, Record, RecordListKind};
+use crate::page::{Page, Record};
 
 /// The highest level that a page may have. With two entries in each page, such a tree would have more pages than there
 /// are ids.
@@ -240,20 +240,15 @@ impl Tree {
         }
     }
 
-    /// For a parent of leaves: the parts of the child at `slot` that a search for the key will probably read, if keys
-    /// and bytes are distributed evenly enough to estimate them from the separators. Then the bytes of the key and the
-    /// index are fetched at the same time.
+    /// For a parent of leaves: the parts of the child at `slot` that a search for the key will probably read. They are
+    /// fetched at the same time.
     #[inline]
     fn parts_of_leaf(&self, page: Page<'_>, slot: usize, target: Target<'_>, page_size: usize) -> Option<Parts> {
         let Target::Covering(key) = target else { return None };
         if page.id() == self.root && page.count() * page_size <= CACHED_LEAVES {
             return None;
         }
-        // If there are records, the keys have only a part of the page, and its size is not known here.
-        if self.layout.records != RecordListKind::None {
-            return None;
-        }
-        page.likely_parts(self.layout.leaf, slot, key)
+        page.likely_parts((self.layout.leaf, self.layout.records), slot, key)
     }
 
     /// How far the keys around `key` are affected by damage. Returns the upper bound, as a whole key, of the lowest

@@ -6,7 +6,11 @@ mod fixed;
 mod variable;
 
 use super::keys::capacity;
-use crate::base::limits::LARGE_RECORD;
+use crate::base::limits::{LARGE_RECORD, PAGE_FRONT};
+use std::ops::Range;
+
+/// The bytes of slots that are prefetched: two cache lines have those of 64 records.
+const FIRST_SLOTS: usize = 128;
 
 /// The part of an entry that is not its key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,6 +46,14 @@ impl RecordListKind {
     pub fn from_tag(tag: u8) -> Option<RecordListKind> {
         const KINDS: [RecordListKind; 3] = [RecordListKind::None, RecordListKind::Fixed, RecordListKind::Variable];
         KINDS.get(usize::from(tag)).copied()
+    }
+
+    /// Returns where the slots of the first records are, in a page of this size beyond its first [`PAGE_FRONT`] bytes;
+    /// `None` without slots. A lookup reads a slot before it knows where the record is.
+    #[inline(always)]
+    pub(super) fn first_slots(self, page_size: usize) -> Option<Range<usize>> {
+        let slots = page_size.saturating_sub(FIRST_SLOTS)..page_size;
+        (self == RecordListKind::Variable && slots.start >= PAGE_FRONT).then_some(slots)
     }
 
     /// Returns the bytes that a record of `len` bytes takes, including its slot.
@@ -325,4 +337,17 @@ impl RecordListBuilder {
 #[inline(always)]
 fn slots_bytes(count: usize, granule: usize) -> usize {
     2 * capacity(count, granule)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The slots are read before the record, so they are worth a prefetch, unless that of the front has them already.
+    #[test]
+    fn first_slots_are_at_the_end_of_a_page_with_records_of_any_length() {
+        assert_eq!(RecordListKind::Variable.first_slots(8192), Some(8064..8192));
+        assert_eq!(RecordListKind::Variable.first_slots(512), None);
+        assert_eq!(RecordListKind::Fixed.first_slots(8192), None);
+    }
 }

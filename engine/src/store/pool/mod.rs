@@ -18,6 +18,7 @@ mod huge;
 pub(super) mod prefetch;
 mod stock;
 
+use crate::base::limits::PAGE_FRONT;
 use crate::base::watermark::Watermark;
 use crate::base::{Error, PageId, Result};
 use crate::store::{ChangedParts, PageStore};
@@ -33,9 +34,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use stock::{Stock, Taken};
 use zerocopy::FromZeros;
-
-/// Bytes of a page that are prefetched: in a page of a few KiB the header, the fences and the heads of its keys.
-const PREFETCHED: usize = 768;
 
 /// The store that the pool reads and writes pages in, and the log that must be durable before a page is written.
 pub struct Backing {
@@ -179,7 +177,7 @@ impl Pool {
     /// by another thread: [`Pool::read`] would wait for the device.
     #[inline]
     pub fn fetch(&self, id: PageId) -> Option<ReadGuard<'_>> {
-        self.fetch_parts(id, [0..PREFETCHED, 0..0])
+        self.fetch_parts(id, [0..PAGE_FRONT, 0..0])
     }
 
     /// As [`Pool::fetch`], if the caller knows which bytes of the page it will read. They must contain the page's
@@ -359,7 +357,7 @@ impl Pool {
     pub fn prefetch(&self, id: PageId) -> bool {
         let Some(frame) = self.place_of(id) else { return false };
         prefetch::line(frame.address());
-        self.prefetch_part(frame, 0..PREFETCHED);
+        self.prefetch_part(frame, 0..PAGE_FRONT);
         true
     }
 
