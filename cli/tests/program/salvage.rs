@@ -101,7 +101,7 @@ fn a_damaged_inner_page_costs_nothing_and_a_damaged_table_is_not_compacted() {
     let left = String::from_utf8(run.out.clone()).unwrap();
     let lost = judge(&place, &run, &left, "an inner page");
     assert_eq!((run.status, lost, run.err.lines().count()), (2, 0, 2), "{}", run.err);
-    assert!(place.error("compact t.duramen -q", "").contains("is corrupt"));
+    assert!(place.error("compact t.duramen -q", "").contains("is corrupt: table \"t\": "));
 }
 
 #[test]

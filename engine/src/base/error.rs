@@ -356,6 +356,16 @@ impl Error {
         Error::Corrupt { page, what: what.into() }
     }
 
+    /// Adds the name of the table to an error about damage.
+    pub(crate) fn in_table(self, table: &str) -> Error {
+        let named = |what: String| format!("table \"{}\": {what}", table.escape_debug());
+        match self {
+            Error::Corrupt { page, what } => Error::Corrupt { page, what: named(what) },
+            Error::CorruptMeta { what, why } => Error::CorruptMeta { what, why: named(why) },
+            other => other,
+        }
+    }
+
     /// The message without [`Error::advice`], and shorter for a damaged page, log or structure: for reports that list
     /// many errors.
     ///

@@ -2,8 +2,7 @@
 
 use super::bulk::{DEFAULT_FILL, Sink};
 use super::progress::{Phase, Progress};
-use crate::base::Result;
-use crate::base::TableId;
+use crate::base::{Result, TableId};
 use crate::db::Database;
 use crate::db::catalog::catalog_tree;
 use crate::db::maintenance::strategy::CompressionPlan;
@@ -69,8 +68,9 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// Errors of reading and writing. The database stays intact if it stops at any point. A damaged table is
-    /// not compacted; read it with [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage).
+    /// Errors of reading and writing. The database stays intact if it stops at any point. [`Error::Corrupt`], which
+    /// names the table, if a page is damaged: then no table is rebuilt. Read the damaged one with
+    /// [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage).
     pub fn compact(&self, mut progress: impl FnMut(Progress)) -> Result<CompactReport> {
         self.compact_to(&HashMap::new(), &mut progress)
     }
@@ -121,6 +121,7 @@ impl Database {
         let rebuilt = tables.iter().try_for_each(|table| {
             let choice = choices.get(&table.name).copied().filter(|choice| *choice != table.policy());
             tx.rebuild(&table.name, (choice, &got_dictionary), &mut before, &mut so_far, progress)
+                .map_err(|error| error.in_table(&table.name))
         });
         if let Err(error) = rebuilt.and_then(|()| tx.commit()) {
             before.iter().for_each(|(table, policy)| shared.engine.set_policy(*table, *policy));

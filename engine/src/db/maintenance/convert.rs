@@ -157,7 +157,7 @@ fn copy(old: &Database, new: &Database, progress: &mut dyn FnMut(Progress)) -> R
     let mut tx = new.begin_write()?;
     for table in tables {
         let table = from.open_untyped(&table.name)?;
-        copy_table(&table, &tx, &mut so_far, progress).map_err(|error| in_table(error, table.name()))?;
+        copy_table(&table, &tx, &mut so_far, progress).map_err(|error| error.in_table(table.name()))?;
         progress(so_far);
         if tx.adopted.lock().len() >= PAGES_A_COMMIT {
             tx.commit()?;
@@ -199,14 +199,4 @@ fn copy_table(
     }
     so_far.done += bulk.finish()?;
     Ok(())
-}
-
-/// Adds the name of the table to an error about damage.
-fn in_table(error: Error, table: &str) -> Error {
-    let named = |what: String| format!("table \"{}\": {what}", table.escape_debug());
-    match error {
-        Error::Corrupt { page, what } => Error::Corrupt { page, what: named(what) },
-        Error::CorruptMeta { what, why } => Error::CorruptMeta { what, why: named(why) },
-        other => other,
-    }
 }
