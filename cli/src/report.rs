@@ -207,10 +207,11 @@ fn shown(name: &str, value: &Value, widest: usize) -> String {
             let shown = text.chars().take(widest).map(|c| if c.is_control() { '?' } else { c });
             shown.chain(ellipsis.chars()).collect()
         }
-        Value::Number(number) => match number.as_u64() {
-            Some(bytes) if name.ends_with("_bytes") => size::shown(bytes),
-            Some(count) => HumanCount(count).to_string(),
-            None => number.as_f64().map_or_else(|| number.to_string(), |number| format!("{number:.3}")),
+        Value::Number(number) => match (number.as_u64(), number.as_i64()) {
+            (Some(bytes), _) if name.ends_with("_bytes") => size::shown(bytes),
+            (None, Some(bytes)) if name.ends_with("_bytes") => format!("-{}", size::shown(bytes.unsigned_abs())),
+            (Some(count), _) => HumanCount(count).to_string(),
+            (None, _) => number.as_f64().map_or_else(|| number.to_string(), |number| format!("{number:.3}")),
         },
         Value::Array(_) | Value::Object(_) => value.to_string(),
     }
@@ -243,6 +244,11 @@ mod tests {
         let report = render(&json!({"database": {"file_bytes": 1024}, "tables": []}), None);
         let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(words, "database: file 1.00 KiB tables: none");
+    }
+
+    #[test]
+    fn a_negative_size_has_a_unit_too() {
+        assert_eq!(shown("saved_bytes", &json!(-2048), WIDEST), "-2.00 KiB");
     }
 
     #[test]

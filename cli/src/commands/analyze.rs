@@ -33,8 +33,12 @@ struct TableRow {
     /// Bytes of its pages without compression.
     plain_bytes: u64,
     now: String,
+    /// Bytes of its pages in the file.
+    stored_bytes: u64,
     choice: String,
-    saved_bytes: u64,
+    saved_of_plain_bytes: u64,
+    /// What the choice saves in comparison with the present compression. Negative if it takes more.
+    saved_of_stored_bytes: i64,
     /// Processor time for the choice: of writing all its pages once, and of reading them once.
     write_seconds: f64,
     read_seconds: f64,
@@ -48,7 +52,7 @@ struct TargetRow {
     /// Tables that it would compress, of those that were sampled.
     chosen: usize,
     of: usize,
-    saved_bytes: u64,
+    saved_of_plain_bytes: u64,
     note: &'static str,
 }
 
@@ -66,7 +70,7 @@ struct MethodRow {
     formula_2: Option<bool>,
     /// True if SS <= CPss.
     formula_3: bool,
-    saved_bytes: u64,
+    saved_of_plain_bytes: u64,
     /// Processor time of a page.
     write_us: f64,
     read_us: f64,
@@ -123,7 +127,9 @@ fn table_row(table: TableAnalysis) -> TableRow {
         table.methods.iter().find(|method| (method.compression, method.target) == (table.choice, table.choice_target));
     let (write_seconds, read_seconds) = chosen.map_or((0.0, 0.0), |method| seconds(&table, method));
     TableRow {
-        saved_bytes: chosen.map_or(0, |method| method.saved_bytes),
+        saved_of_plain_bytes: chosen.map_or(0, |method| method.saved_bytes),
+        stored_bytes: table.current_bytes,
+        saved_of_stored_bytes: table.current_bytes.cast_signed().saturating_sub_unsigned(table.choice_bytes),
         write_seconds,
         read_seconds,
         name: table.table,
@@ -168,7 +174,7 @@ fn targets(tables: &[TableAnalysis], plan: &CompressionPlan) -> Vec<TargetRow> {
             target: target.to_string(),
             chosen: saved.len(),
             of: sampled.len(),
-            saved_bytes: saved.iter().sum(),
+            saved_of_plain_bytes: saved.iter().sum(),
             note,
         }
     };
@@ -196,7 +202,7 @@ fn method_row(table: &TableAnalysis, strategy: Strategy, method: &MethodAnalysis
         median_saving,
         formula_2,
         formula_3: saving <= median_saving,
-        saved_bytes: method.saved_bytes,
+        saved_of_plain_bytes: method.saved_bytes,
         write_us: method.write_time.as_secs_f64() * 1e6,
         read_us: method.read_time.as_secs_f64() * 1e6,
         write_seconds,

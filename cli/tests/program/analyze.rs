@@ -75,6 +75,16 @@ fn tables_are_analyzed_and_compressed_as_a_strategy_chooses() {
     // A plain compaction keeps the compression of each table.
     place.ok("compact t.duramen", "");
     assert!(compressions(&place).values().all(|found| found == "zstd:9"));
+    // The choice is compared with no compression, and with the present one.
+    let sizes = |strategy: &str| {
+        let report = place.json(&format!("analyze t.duramen --strategy {strategy} --compress zstd:9"));
+        let text = report["tables"].as_array().unwrap().iter().find(|row| row["name"] == "text").unwrap().clone();
+        ["plain_bytes", "stored_bytes", "saved_of_plain_bytes", "saved_of_stored_bytes"]
+            .map(|field| text[field].as_i64().unwrap())
+    };
+    let [plain_bytes, stored, saved_of_plain, saved_of_stored] = sizes("all");
+    assert_eq!((saved_of_plain, saved_of_stored), (plain_bytes - stored, 0));
+    assert_eq!(sizes("none"), [plain_bytes, stored, 0, stored - plain_bytes]);
     place.ok("compact t.duramen --compress zlib --target 4K", "");
     let target = |table: usize| place.json("tables t.duramen")[table]["target"].as_str().unwrap().to_owned();
     assert_eq!((target(0), target(1)), ("4K".into(), "4K".into()));

@@ -102,6 +102,30 @@ fn an_analysis_measures_pages_and_chooses_after_the_formulas() -> Result<()> {
 }
 
 #[test]
+fn an_analysis_compares_with_what_the_pages_take_now() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.duramen");
+    build(&path)?;
+    let db = Database::open(&path)?;
+    let all = |compression| CompressionPlan::new(Strategy::All, compression);
+    let even = |plan: &CompressionPlan| Ok::<_, Error>(analysis(&db, plan)?["even"].clone());
+    let plain = even(&all(Compression::Lz4))?;
+    assert_eq!(plain.current_bytes, plain.bytes, "{plain:?}");
+    assert!(plain.choice_bytes < plain.bytes * 2 / 3, "{plain:?}");
+    db.compact_with(&all(Compression::Lz4), |_| ())?;
+    let unchanged = even(&all(Compression::Lz4))?;
+    assert_eq!(unchanged.choice_bytes, unchanged.current_bytes, "{unchanged:?}");
+    let expected = plain.choice_bytes;
+    assert!(unchanged.current_bytes.abs_diff(expected) < expected / 20, "{expected}: {unchanged:?}");
+    // Without compression the pages would take as much as before.
+    let back = even(&CompressionPlan::new(Strategy::None, Compression::Lz4))?;
+    assert_eq!((back.choice_bytes, back.current_bytes), (back.bytes, unchanged.current_bytes), "{back:?}");
+    let smaller = even(&all(Compression::Zlib(9)))?;
+    assert!(smaller.choice_bytes < smaller.current_bytes && smaller.current_bytes < smaller.bytes, "{smaller:?}");
+    Ok(())
+}
+
+#[test]
 fn a_compaction_compresses_what_the_strategy_chooses_and_back() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.duramen");

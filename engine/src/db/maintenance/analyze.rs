@@ -60,6 +60,11 @@ impl Database {
         let analysis = |(((table, sample), reasons), id): (((TableInfo, Sample), Vec<Reason>), &TableId)| {
             let reason = chosen.and_then(|chosen| reasons.get(chosen)).copied().unwrap_or(Reason::StrategyNone);
             let choice = policy_after(reason, plan, &table);
+            let choice_bytes = match chosen.filter(|_| reason.compresses()) {
+                _ if choice == table.policy() => sample.current,
+                Some(chosen) => sample.stored(chosen),
+                None => sample.plain.iter().sum(),
+            };
             let methods = (0..).zip(&policies).zip(&reasons);
             let method = |((index, policy), reason): ((usize, &PagePolicy), &Reason)| {
                 sample.analysis(index, *policy, *reason, scale)
@@ -71,9 +76,11 @@ impl Database {
                 bytes: scaled(sample.plain.iter().sum(), scale),
                 current: table.compression,
                 current_target: table.target,
+                current_bytes: scaled(sample.current, scale),
                 methods: methods.map(method).collect(),
                 choice: choice.compression,
                 choice_target: choice.target,
+                choice_bytes: scaled(choice_bytes, scale),
                 reason,
                 dictionary: dictionaries.get(id).copied(),
             }
@@ -181,7 +188,7 @@ impl Database {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Sampled> {
         let engine = &self.shared().engine;
-        let empty = Sample { plain: Vec::new(), methods: vec![MethodSample::default(); policies.len()] };
+        let empty = Sample { methods: vec![MethodSample::default(); policies.len()], ..Sample::default() };
         let mut samples = vec![empty; tables.len()];
         let Some(store) = engine.page_store() else { return Ok(Sampled { samples, scale: 1.0 }) };
         let Some(places) = store.compression().map(PageCompression::places) else {
@@ -198,6 +205,7 @@ impl Database {
             let place = at.and_then(|at| samples.get_mut(at).zip(uncompressed.get(at)));
             if let Some((sample, uncompressed)) = place {
                 trials.add(&page, *uncompressed, policies, sample);
+                sample.current += store.place_bytes(id).unwrap_or(0);
             }
             if done % STEP == 0 || done == of {
                 progress(Progress { phase: Phase::Analyzing, done, of });

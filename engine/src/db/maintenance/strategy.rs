@@ -213,7 +213,7 @@ pub struct MethodAnalysis {
     pub saving: f64,
     /// CPss: the share of bytes that it saves in the median page.
     pub median_saving: f64,
-    /// Bytes that it saves in the whole table, estimated.
+    /// Bytes that it saves in the whole table, in comparison with no compression, estimated.
     pub saved_bytes: u64,
     /// The average time of compressing a page and checking the result.
     pub write_time: Duration,
@@ -236,12 +236,17 @@ pub struct TableAnalysis {
     pub current: Compression,
     /// The length of its places now.
     pub current_target: Target,
+    /// Bytes of its pages in the file now, estimated.
+    pub current_bytes: u64,
     /// The effect of each compression.
     pub methods: Vec<MethodAnalysis>,
     /// The choice of the strategy.
     pub choice: Compression,
     /// The length of the places after that choice.
     pub choice_target: Target,
+    /// Bytes of its pages in the file after that choice, estimated. The effect of a dictionary is not in it, except in
+    /// a table that does not change.
+    pub choice_bytes: u64,
     /// Why.
     pub reason: Reason,
     /// What a dictionary for its pages would do, if the plan allows dictionaries and the table has enough pages.
@@ -266,6 +271,8 @@ pub struct DictionaryAnalysis {
 pub(super) struct Sample {
     /// Bytes of each page in the file without compression.
     pub(super) plain: Vec<u64>,
+    /// Bytes of all of them in the file now.
+    pub(super) current: u64,
     /// The same with each compression that is measured.
     pub(super) methods: Vec<MethodSample>,
 }
@@ -282,13 +289,18 @@ impl Sample {
         self.methods.get(index).map_or(&[], |method| &method.stored)
     }
 
+    /// Bytes of the sampled pages with the compression with this number.
+    pub(super) fn stored(&self, index: usize) -> u64 {
+        self.method(index).iter().sum()
+    }
+
     /// The effect of the compression with this number. `scale`: pages of the file for each sampled page.
     pub(super) fn analysis(&self, index: usize, policy: PagePolicy, reason: Reason, scale: f64) -> MethodAnalysis {
         let times = |of: fn(&MethodSample) -> Duration| {
             let pages = u32::try_from(self.plain.len()).unwrap_or(u32::MAX).max(1);
             self.methods.get(index).map(of).unwrap_or_default() / pages
         };
-        let saved = self.plain.iter().sum::<u64>().saturating_sub(self.method(index).iter().sum());
+        let saved = self.plain.iter().sum::<u64>().saturating_sub(self.stored(index));
         let (saving, median_saving) = savings(&[self], index);
         MethodAnalysis {
             compression: policy.compression,
@@ -347,7 +359,7 @@ mod tests {
     /// Pages of 16 grains, each compressed to one of these numbers of grains.
     fn sample(stored: &[u64]) -> Sample {
         let methods = vec![MethodSample { stored: stored.to_vec(), ..MethodSample::default() }];
-        Sample { plain: vec![16; stored.len()], methods }
+        Sample { plain: vec![16; stored.len()], methods, ..Sample::default() }
     }
 
     #[test]
