@@ -39,6 +39,13 @@ impl Output {
         self.end_line()
     }
 
+    /// Writes a value without a line end.
+    pub(crate) fn value_only(&mut self, half: &Half, value: &[u8]) -> Result<()> {
+        self.line.clear();
+        half.decode(value, &mut self.line)?;
+        self.out.write_all(&self.line).map_err(Failure::output)
+    }
+
     /// Writes a line with a number.
     pub(crate) fn count(&mut self, count: u64) -> Result<()> {
         self.line.clear();

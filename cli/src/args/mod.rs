@@ -294,6 +294,9 @@ pub(crate) struct Get {
     /// The key
     #[arg(allow_hyphen_values = true)]
     pub(crate) key: OsString,
+    /// Print the value as it is, without a newline after it
+    #[arg(long, conflicts_with = "null")]
+    pub(crate) raw: bool,
     #[command(flatten)]
     pub(crate) look: Look,
 }
@@ -307,7 +310,7 @@ pub(crate) struct Put {
     /// The key
     #[arg(allow_negative_numbers = true)]
     pub(crate) key: OsString,
-    /// The value
+    /// The value, or - for standard input, all of it, newlines included
     #[arg(allow_negative_numbers = true)]
     pub(crate) value: Option<OsString>,
     /// Read the key and the value as their stored bytes, in hexadecimal

@@ -13,6 +13,9 @@ pub(super) fn run(args: &Get) -> Result<Completion> {
         return Ok(Completion::NotFound);
     };
     let mut output = Output::new(args.look);
-    output.value(&values, &value)?;
+    match args.raw {
+        true => output.value_only(&values, &value)?,
+        false => output.value(&values, &value)?,
+    }
     output.finish().map(|()| Completion::Done)
 }

@@ -1,19 +1,26 @@
-//! `put`: writes one entry.
+//! `put`: writes one entry. Its value is an argument, or standard input as it is.
 
 use super::open::{Target, options};
 use crate::args::{Put, WriteOptions};
 use crate::failure::{Completion, Result};
+use crate::input;
 use crate::typed::Half;
+use std::path::Path;
 
 /// Writes the entry. Creates the database and the table if they do not exist.
 pub(super) fn run(args: &Put) -> Result<Completion> {
+    // Standard input is read before the database is opened, because no other process can use an open database.
+    let text = match args.value.as_deref() {
+        Some(value) if value == "-" => input::read_value(Path::new("-"))?,
+        value => value.map_or_else(Vec::new, |value| value.as_encoded_bytes().to_vec()),
+    };
     let target = Target::open(&args.database, WriteOptions::default(), &args.table, &args.new_table)?;
     let (keys, mut values) = target.halves(&args.new_table, args.hex)?;
     if args.value.is_none() && target.table.is_none() && args.new_table.value_type.is_none() {
         values = Half::new("()".parse()?, args.hex);
     }
     let key = keys.encode(args.key.as_encoded_bytes())?;
-    let value = values.encode(args.value.as_ref().map_or(&[], |value| value.as_encoded_bytes()))?;
+    let value = values.encode(&text)?;
     let tx = target.db().begin_write()?;
     {
         let mut table = match &target.table {

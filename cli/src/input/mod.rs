@@ -65,6 +65,15 @@ pub(crate) fn open(path: &Path) -> Result<(Box<dyn Read>, Option<u64>)> {
     Ok((Box::new(file), metadata.is_file().then_some(metadata.len())))
 }
 
+/// Reads `path`, or standard input for `-`, as one value, line ends included. A value that is too long is read only far
+/// enough for the engine to refuse it.
+pub(crate) fn read_value(path: &Path) -> Result<Vec<u8>> {
+    let (reader, _) = open(path)?;
+    let mut value = Vec::new();
+    reader.take(lines::MAX_AFTER).read_to_end(&mut value).map_err(unreadable)?;
+    Ok(value)
+}
+
 impl Input {
     /// Opens the input that the options of `load` describe.
     pub(crate) fn open(path: &Path, look: Look, csv: &Csv) -> Result<Input> {

@@ -15,6 +15,24 @@ fn put_makes_what_is_missing_and_get_finds_it() {
 }
 
 #[test]
+fn values_of_any_bytes_are_read_from_standard_input_and_printed_as_they_are() {
+    let place = Place::new();
+    let long: Vec<u8> = (0..300_000u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    for value in [&b""[..], b"-", b"\n", b"two\nlines\r\n\0\xFF\t", &long] {
+        assert_eq!(place.ok("put t.duramen t key -", value), "");
+        let run = place.run("get t.duramen t key --raw", "");
+        assert!((run.status, run.err.as_str()) == (0, "") && run.out == value, "{} bytes", value.len());
+    }
+    place.ok("put t.duramen t 6b6579 - --hex", "6f616b0a");
+    assert!(place.error("put t.duramen t 6b6579 - --hex", "6f616b0").contains("odd number of digits"));
+    assert_eq!(place.ok("get t.duramen t 6b6579 --hex --raw", ""), "6f616b0a");
+    place.ok("put t.duramen n 7 - --key-type u8 --value-type i16", "-9");
+    assert_eq!(place.ok("get t.duramen n 7 --raw", ""), "-9");
+    assert!(place.error("put t.duramen n 7 -", "-9\n").contains("i16"));
+    assert!(place.error("get t.duramen n 7 --raw -0", "").contains("cannot be used with"));
+}
+
+#[test]
 fn a_missing_key_is_status_1_and_silence() {
     let place = Place::new();
     place.ok("put t.duramen t a 1", "");
