@@ -50,8 +50,12 @@ struct Gathered {
 /// Loads and prints a summary.
 pub(super) fn run(args: &Load) -> Result<Completion> {
     let start = Instant::now();
+    // No other process can use an open database. So it is opened when the input has begun.
+    let mut input = Input::open(&args.file, args.look, &args.csv)?;
+    let mut first = Entry::default();
+    let first = input.source.next(&mut first)?.then_some(first);
     let target = Target::open(&args.database, args.writing, &args.table, &args.new_table)?;
-    let gathered = gather(args, &target)?;
+    let gathered = gather(args, &target, input, first)?;
     let fresh = target.is_fresh();
     let written = store(args, &target, gathered.sorted, gathered.has_values)?;
     target.close()?;
@@ -70,15 +74,16 @@ pub(super) fn run(args: &Load) -> Result<Completion> {
     Ok(Completion::Done)
 }
 
-/// Reads, encodes and sorts the input.
-fn gather(args: &Load, target: &Target) -> Result<Gathered> {
+/// Encodes and sorts the input: the `first` entry, which was read already, and the rest.
+fn gather(args: &Load, target: &Target, input: Input, first: Option<Entry>) -> Result<Gathered> {
     let (keys, values) = target.halves(&args.new_table, args.look.hex)?;
-    let Input { mut source, bytes, size } = Input::open(&args.file, args.look, &args.csv)?;
+    let Input { mut source, bytes, size } = input;
     let folder = args.database.db.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut sorter = Sorter::new(length(args.memory), folder.unwrap_or(Path::new(".")));
     let mut meter = Meter::begin("reading", Unit::Bytes, size, args.progress.quiet);
-    let (mut entry, mut entries, mut has_values) = (Entry::default(), 0, false);
-    while source.next(&mut entry)? {
+    let mut more = first.is_some();
+    let (mut entry, mut entries, mut has_values) = (first.unwrap_or_default(), 0, false);
+    while more {
         let (key, value) = encode(&entry, &keys, &values).map_err(|why| Failure::input(source.place(), why))?;
         sorter.add(&key, &value)?;
         has_values |= entry.has_value;
@@ -86,6 +91,7 @@ fn gather(args: &Load, target: &Target) -> Result<Gathered> {
         if entries % STEP == 0 {
             meter.show(bytes.get(), || format!("{} entries", HumanCount(entries)));
         }
+        more = source.next(&mut entry)?;
     }
     if let Some(doubt) = source.doubt() {
         meter.print(&format!("note: {doubt}"));

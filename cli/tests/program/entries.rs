@@ -46,6 +46,27 @@ fn a_missing_key_is_status_1_and_silence() {
     nothing("get t.duramen t a");
 }
 
+/// A command that waits for its input must not keep others from the database.
+#[test]
+fn load_and_put_open_the_database_when_their_input_has_come() {
+    use std::io::Write;
+    use std::process::Stdio;
+    let place = Place::new();
+    place.ok("put t.duramen t oak 1", "");
+    for (command, input) in [("load t.duramen t -q", "elm\t2\n"), ("put t.duramen t elm -", "2")] {
+        let mut waiting = place.command(&command.split(' ').collect::<Vec<_>>());
+        let mut child = waiting.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let begun = std::time::Instant::now();
+        while begun.elapsed().as_millis() < 300 {
+            assert_eq!(place.ok("get t.duramen t oak", ""), "1\n", "{command}");
+        }
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        assert!(child.wait().unwrap().success(), "{command}");
+        assert_eq!(place.ok("get t.duramen t elm", ""), "2\n", "{command}");
+        place.ok("del t.duramen t elm", "");
+    }
+}
+
 #[test]
 fn del_removes_all_keys_it_is_given() {
     let place = Place::new();

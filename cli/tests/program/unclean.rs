@@ -5,6 +5,9 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// The first line of an input. `load` opens the database after it.
+const FIRST: &[u8] = b"the first of several lines\n";
+
 /// Returns true if a superblock of the file says that the database needs its log.
 fn is_in_use(place: &Place) -> bool {
     let bytes = std::fs::read(place.path("t.duramen")).unwrap();
@@ -21,8 +24,9 @@ fn killed_with(options: &[&str]) -> Place {
     let place = Place::new();
     place.ok("load t.duramen t", "oak\nelm\n");
     let mut load = place.command(&[&["load", "t.duramen", "t", "-q"], options].concat());
-    // It has the database open and waits for its input.
+    // It has the database open and waits for the rest of its input.
     let mut child = load.stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.as_mut().unwrap().write_all(FIRST).unwrap();
     let start = Instant::now();
     while !is_in_use(&place) {
         assert!(start.elapsed() < Duration::from_secs(60), "the database is not opened");
@@ -108,6 +112,7 @@ fn a_load_beside_the_creation_of_its_database_by_another_process_says_what_to_do
     let place = Place::new();
     let mut load = place.command(&["load", "n.duramen", "t"]);
     let mut child = load.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.as_mut().unwrap().write_all(FIRST).unwrap();
     let begun = Instant::now();
     let is_new = |entry: std::io::Result<std::fs::DirEntry>| {
         entry.unwrap().file_name().to_string_lossy().starts_with("n.duramen.")
