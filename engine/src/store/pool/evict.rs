@@ -17,7 +17,7 @@ use zerocopy::IntoBytes;
 /// How many changed pages a search passes over to find a clean one, and how many more to find one whose log is durable.
 const PASS_FOR_CLEAN: usize = 16;
 const PASS_FOR_DURABLE: usize = 64;
-/// How many frames before the hand comes to a frame it is prefetched.
+/// A frame is prefetched this number of frames before the hand reaches it.
 const SWEEP_PREFETCH: u64 = 8;
 /// How often the whole pool is searched while other threads use all frames that could be evicted.
 const ROUNDS: usize = 200;
@@ -70,7 +70,7 @@ impl Pool {
 
     /// The next frame that the hand of the clock comes to, with its number.
     pub(super) fn next_frame(&self) -> Option<(u32, &Frame)> {
-        let turn = self.hand.fetch_add(1, Ordering::Relaxed);
+        let turn = self.counters.hand.fetch_add(1, Ordering::Relaxed);
         let frame_at = |turn: u64| u32::try_from(turn % u64::from(self.capacity)).ok();
         frame_at(turn + SWEEP_PREFETCH).into_iter().for_each(|index| self.prefetch_frame(index));
         let index = frame_at(turn)?;

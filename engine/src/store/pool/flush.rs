@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const GROUP: usize = 1 << 20;
 /// How long to wait for a latch while other pages are marked as being written.
 const LATCH_WAIT: Duration = Duration::from_millis(1);
-/// How long a checkpoint waits for a batch that is being applied to come to its end.
+/// How long a checkpoint waits for a batch that is being applied.
 const BATCH_WAIT: Duration = Duration::from_secs(60);
 
 /// Buffers of a flush, which are reused.
@@ -81,7 +81,7 @@ impl Drop for Claimed<'_> {
     fn drop(&mut self) {
         for Claim { frame, rec, changed, base } in &self.frames {
             if !self.written {
-                frame.mark_dirty(Lsn(*rec), &self.pool.dirty);
+                frame.mark_dirty(Lsn(*rec), &self.pool.counters.dirty);
             }
             if !self.written || *base == Base::Stays {
                 frame.add_changed(*changed);
@@ -89,7 +89,7 @@ impl Drop for Claimed<'_> {
             frame.writing.store(false, Ordering::Release);
         }
         // Not before: until now the copies needed places, beside those of pages that were changed again.
-        self.pool.dirty.fetch_sub(self.frames.len() as u64, Ordering::Release);
+        self.pool.counters.dirty.fetch_sub(self.frames.len() as u64, Ordering::Release);
         let mut writing = self.pool.writing.0.lock();
         writing.groups.retain(|number| *number != self.number);
         writing.failed += u64::from(!self.written);
@@ -108,7 +108,7 @@ impl Pool {
                 0 => return Ok(()),
                 fewer if fewer < left => (left, since) = (fewer, Instant::now()),
                 _ if since.elapsed() > BATCH_WAIT => {
-                    return Err(Error::Poisoned { cause: "a batch has been begun and not ended".into() });
+                    return Err(Error::Poisoned { cause: "a batch was started and not finished".into() });
                 }
                 _ => {}
             }

@@ -121,8 +121,9 @@ impl Frame {
 
     /// Notes that the store has all changes, or that they are not needed.
     pub(super) fn mark_clean(&self, dirty: &AtomicU64) {
-        let before = self.rec.swap(CLEAN, Ordering::AcqRel);
-        dirty.fetch_sub(u64::from(before != CLEAN), Ordering::Relaxed);
+        if self.rec.swap(CLEAN, Ordering::AcqRel) != CLEAN {
+            dirty.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -199,7 +200,7 @@ impl WriteGuard<'_> {
         PageId(self.frame.id.load(Ordering::Relaxed))
     }
 
-    /// The page gets new contents, which do not depend on what the store has: the store then writes the whole page.
+    /// The page gets new contents, which do not depend on its image: the store then writes the whole page.
     pub fn forget_base(&mut self) {
         self.frame.add_changed(ChangedParts::ALL);
     }

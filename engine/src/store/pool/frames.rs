@@ -108,7 +108,7 @@ impl Frames {
         usize::try_from(len.min(left)).unwrap_or(usize::MAX)
     }
 
-    /// Bytes of the first `used` frames, of the others of their slabs, and of what finds them.
+    /// Bytes of the first `used` frames, of the others of their slabs, and of the index that finds them.
     pub(super) fn bytes(&self, used: u32) -> usize {
         let frames = used.checked_sub(1).map_or(0, |last| {
             let (_, within, _) = self.steps.locate(last);

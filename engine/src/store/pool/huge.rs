@@ -1,7 +1,7 @@
 //! A fixed number of values in memory that is aligned for huge pages. The system is asked to use huge pages for it. The
 //! meaning of the values must not be in this file.
 //!
-//! Why it is worth the `unsafe`: the processor's cache of addresses is too small for so many pages of 4 KiB. With a
+//! The reason for `unsafe`: the processor's cache of addresses is too small for so many pages of 4 KiB. With a
 //! million keys in pages of 512 bytes (57 MB), and all of the program's memory in huge pages, a point search took 1.8
 //! us instead of 2.2 to 2.7, and a scan of 100 entries 20 us instead of 27. No safe code can ask for memory that is
 //! aligned to more than its type.

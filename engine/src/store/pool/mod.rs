@@ -58,9 +58,17 @@ pub struct PoolStats {
     pub bytes: u64,
 }
 
-/// Counts. They need no order among each other.
+/// What changes with each miss. These fields have cache lines of their own: otherwise a thread that misses a page would
+/// delay all that only look at other fields of the pool. The counts of statistics need no order among each other.
 #[derive(Default)]
+#[repr(align(128))]
 struct Counters {
+    /// Pages in memory.
+    resident: AtomicU64,
+    /// The position of the clock hand. It only grows; the remainder is the frame.
+    hand: AtomicU64,
+    /// Images that the store does not have: see [`Pool::dirty_pages`].
+    dirty: AtomicU64,
     misses: AtomicU64,
     evictions: AtomicU64,
     writes: AtomicU64,
@@ -80,14 +88,8 @@ pub struct Pool {
     tracked: bool,
     /// Frames that have memory; without a store the highest page id so far + 1.
     used: AtomicU32,
-    /// Pages in memory.
-    resident: AtomicU64,
     /// Frames with memory that can be reused at once; none without a store.
     stock: Stock,
-    /// The position of the clock hand. It only grows; the remainder is the frame.
-    hand: AtomicU64,
-    /// Images that the store does not have: see [`Pool::dirty_pages`].
-    dirty: AtomicU64,
     backing: Option<Backing>,
     flusher: Mutex<Flusher>,
     /// The groups of pages that are being written, and what is notified when one ends.
@@ -123,10 +125,7 @@ impl Pool {
             keeps_inner: false,
             tracked: backing.as_ref().is_some_and(|backing| backing.store.wants_changes()),
             used: AtomicU32::new(0),
-            resident: AtomicU64::new(0),
             stock: Stock::default(),
-            hand: AtomicU64::new(0),
-            dirty: AtomicU64::new(0),
             backing,
             flusher: Mutex::new(Flusher::default()),
             writing: (Mutex::default(), Condvar::new()),
@@ -235,12 +234,12 @@ impl Pool {
                     let page = frame.latch.write();
                     if frame.holds(id) {
                         frame.touch();
-                        return Ok(WriteGuard::new(Latched { page, frame }, &self.dirty, self.tracked));
+                        return Ok(WriteGuard::new(Latched { page, frame }, &self.counters.dirty, self.tracked));
                     }
                 }
                 None => {
                     if let Some(loaded) = self.load(id, Wanted::Stored)? {
-                        return Ok(WriteGuard::new(loaded, &self.dirty, self.tracked));
+                        return Ok(WriteGuard::new(loaded, &self.counters.dirty, self.tracked));
                     }
                 }
             }
@@ -253,7 +252,7 @@ impl Pool {
         loop {
             let latched = match self.latch_settled(id) {
                 Some(mut latched) => {
-                    latched.frame.mark_clean(&self.dirty);
+                    latched.frame.mark_clean(&self.counters.dirty);
                     latched.frame.touch();
                     latched.frame.set_changed(ChangedParts::ALL);
                     latched.bytes().fill(0);
@@ -264,7 +263,7 @@ impl Pool {
                     None => continue,
                 },
             };
-            return Ok(WriteGuard::new(latched, &self.dirty, false));
+            return Ok(WriteGuard::new(latched, &self.counters.dirty, false));
         }
     }
 
@@ -291,7 +290,7 @@ impl Pool {
     /// page that was changed again while it is being written counts twice.
     pub fn dirty_pages(&self) -> u64 {
         // With the end of a write: if a page is not counted any more, its place was taken before.
-        self.dirty.load(Ordering::Acquire)
+        self.counters.dirty.load(Ordering::Acquire)
     }
 
     /// Keeps a page in memory, reading it in if need be, until the pin is dropped.
@@ -400,7 +399,7 @@ impl Pool {
         let Some(mut guard) = taken else { return Ok(None) };
         guard.frame.id.store(id.0, Ordering::Relaxed);
         guard.frame.touch();
-        self.resident.fetch_add(1, Ordering::Relaxed);
+        self.counters.resident.fetch_add(1, Ordering::Relaxed);
         let result = match &self.backing {
             Some(backing) if wanted != Wanted::New => {
                 self.counters.misses.fetch_add(1, Ordering::Relaxed);
@@ -470,10 +469,10 @@ impl Pool {
     /// Removes the page from a frame. Returns the frame's index if any page can use the frame.
     fn unmap(&self, guard: &Latched<'_>) -> Option<u32> {
         let id = guard.id();
-        guard.frame.mark_clean(&self.dirty);
+        guard.frame.mark_clean(&self.counters.dirty);
         guard.frame.referenced.store(false, Ordering::Relaxed);
         guard.frame.id.store(NO_PAGE, Ordering::Relaxed);
-        self.resident.fetch_sub(1, Ordering::Relaxed);
+        self.counters.resident.fetch_sub(1, Ordering::Relaxed);
         // Without a store there is no entry.
         self.translation.get(id.0)?.swap(0, Ordering::AcqRel).checked_sub(1)
     }
@@ -491,7 +490,7 @@ impl Pool {
             misses: self.counters.misses.load(Ordering::Relaxed),
             evictions: self.counters.evictions.load(Ordering::Relaxed),
             writes: self.counters.writes.load(Ordering::Relaxed),
-            resident: self.resident.load(Ordering::Relaxed),
+            resident: self.counters.resident.load(Ordering::Relaxed),
             bytes: (self.frames.bytes(used) + self.translation.bytes()) as u64,
         }
     }

@@ -1,6 +1,6 @@
 //! Prefetches memory into the processor's cache. It is only a hint: no result depends on it.
 //!
-//! Why it is worth an `unsafe`: random reads of 60,000 pages of 8 KiB in memory, each prefetched four reads ahead, took
+//! The reason for `unsafe`: random reads of 60,000 pages of 8 KiB in memory, each prefetched four reads ahead, took
 //! 222 ns instead of 372. Touching the page in safe code, which has to take its latch, gained nothing. Sums over 26,000
 //! pages of 16 KiB, each page prefetched while the one before it was summed, took 0.25 ns a key instead of 0.28 to
 //! 0.36.

@@ -29,13 +29,13 @@ use zerocopy::IntoBytes;
 const PART: usize = 8;
 /// The most bytes of pages in a stock.
 const MOST_BYTES: usize = 16 << 20;
-/// How many frames before a frame of the stock is taken it is prefetched.
+/// A frame of the stock is prefetched this number of frames before it is taken.
 const STOCK_PREFETCH: usize = 3;
 /// The frames that a thread adds if it needs one and the stock is empty.
 const OWN_STEP: usize = 8;
 /// The cache has at least this number of times as many frames.
 const OWN_STEP_PART: usize = 64;
-/// The frames that the thread looks at, at the most: it may hold latches meanwhile.
+/// The thread looks at no more than this number of frames: it may hold latches meanwhile.
 const OWN_STEP_LOOKS: usize = TURNS * OWN_STEP * OWN_STEP_PART;
 /// How often a step goes through all frames: once to clear the reference bits.
 const TURNS: usize = 2;
@@ -56,8 +56,9 @@ struct Demand {
     ended: bool,
 }
 
-/// The stock.
+/// The stock. It has cache lines of its own, for the reason of [`Counters`](super::Counters).
 #[derive(Default)]
+#[repr(align(128))]
 pub(super) struct Stock {
     frames: Mutex<StockFrames>,
     /// The stock was found low, and no writer has begun to fill it.
@@ -212,7 +213,8 @@ impl Pool {
         if added == 0 && waits && self.sync_log(backing)? {
             added = self.stock_up(backing, missing, looks)?.0;
         }
-        let turned = self.hand.load(Ordering::Relaxed).saturating_sub(self.stock.synced.load(Ordering::Relaxed));
+        let turned =
+            self.counters.hand.load(Ordering::Relaxed).saturating_sub(self.stock.synced.load(Ordering::Relaxed));
         if turned >= u64::from(self.capacity) {
             self.sync_log(backing)?;
         }
@@ -221,7 +223,7 @@ impl Pool {
 
     /// Makes the log durable. False if it was.
     fn sync_log(&self, backing: &Backing) -> Result<bool> {
-        self.stock.synced.store(self.hand.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.stock.synced.store(self.counters.hand.load(Ordering::Relaxed), Ordering::Relaxed);
         let appended = backing.watermark.appended();
         if backing.watermark.durable() >= appended {
             return Ok(false);

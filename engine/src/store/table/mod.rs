@@ -73,8 +73,9 @@ enum Purpose {
     Unlogged,
 }
 
-/// The state that the lock of the page table guards.
+/// The state that the lock of the page table guards. Each miss takes the lock, so it has cache lines of its own.
 #[derive(Default)]
+#[repr(align(128))]
 pub(super) struct State {
     pub(super) table: PageTable,
     /// Chunks captured by the last freeze, as long as its checkpoint is not durable.
