@@ -30,8 +30,8 @@ pub struct FileVolume {
     path: PathBuf,
 }
 
-/// Block devices are files like others on Linux only, where opening a device for an exclusive lock keeps out whoever
-/// mounts it.
+/// Block devices are files like others on Linux only, where opening a device for an exclusive lock prevents other
+/// programs from mounting it.
 const HAS_BLOCK_DEVICES: bool = cfg!(target_os = "linux");
 
 impl FileVolume {

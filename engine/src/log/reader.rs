@@ -242,7 +242,9 @@ impl LogReader {
     fn check_end(&mut self, limit: Option<SegmentHeader>) -> Result<()> {
         let lsn = self.end.lsn;
         if let Some(next) = limit {
-            return Err(self.corrupt(format!("a batch is damaged; the log goes on at LSN {}", next.start)));
+            return Err(
+                self.corrupt(format!("a batch is damaged, and a later valid batch follows at LSN {}", next.start))
+            );
         }
         if lsn < self.known_durable {
             return Err(self

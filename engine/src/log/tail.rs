@@ -125,7 +125,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Frees what is in the file after its end and after what is promised, if it is much.
+    /// Frees the space behind the end of the log and behind the reserved part of the file, if it is large.
     pub(super) fn give_back_rest(&mut self) -> Result<()> {
         let end = self.offset.max(self.promised).saturating_add(RESERVE_STEP);
         if self.filled > end { self.give_back_after(end) } else { Ok(()) }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 const STEP: u64 = 256 * 1024;
 
-/// Reads a file through a buffer. A file that grows keeps the size that it had. It can be cut after the end of what is
-/// needed: `resume` does that while the recovery reads.
+/// Reads a file through a buffer. A file that grows keeps the size that it had. It can be cut after the end
+/// of the valid batches: `resume` does that while the recovery reads.
 #[derive(Debug)]
 pub(super) struct FileWindow {
     disk: Arc<dyn Disk>,

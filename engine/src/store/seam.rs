@@ -168,7 +168,8 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         if self.may_exist(id) { None } else { Some(false) }
     }
 
-    /// Gives the store memory beside the cache, in bytes, for what it would otherwise read again to find pages.
+    /// Gives the store memory beside the cache, in bytes, for the parts of its page table or map that it would
+    /// otherwise read again to find pages.
     fn give_memory(&self, _bytes: usize) {}
 
     /// Uses the state that the store wrote when the database was closed. Call it only if nothing was written since, and
@@ -242,7 +243,7 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// Errors of reading, if the store has to find its place first. The page keeps its image then.
     fn drop_page(&self, id: PageId) -> Result<()>;
 
-    /// Discards a dropped page, which nothing needs, not even a recovery. Only stores that do not reuse ids at once
+    /// Discards a dropped page that neither a reader nor a recovery needs. Only stores that do not reuse ids at once
     /// need this call.
     fn discard_page(&self, id: PageId) {
         let _ = id;

@@ -141,7 +141,7 @@ impl Superblock {
         };
         let own = get_u32(bytes, OWN_LEN) as usize;
         if own > MAX_OWN {
-            return Err(format!("it says that its store has {own} bytes in it"));
+            return Err(format!("the length of its store's part, {own} bytes, is wrong"));
         }
         Ok(Superblock { meta, kind, sequence: get_u64(bytes, SEQUENCE), own: slice(bytes, OWN, OWN + own).to_vec() })
     }

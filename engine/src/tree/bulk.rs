@@ -164,8 +164,8 @@ impl Level {
     }
 }
 
-/// The fewest items of a page that is not the last one of its level. So many always fit. If inner pages had one child
-/// each, a level would be as large as the level below it.
+/// The fewest items of a page that is not the last one of its level. That number always fits. If inner pages had one
+/// child each, a level would be as large as the level below it.
 fn least(height: usize) -> usize {
     if height == 0 { 1 } else { 2 }
 }

@@ -75,7 +75,7 @@ impl Tree {
             children.clear();
             self.descend_with(store, Target::Covering(&from), |event| {
                 match event {
-                    // The descent may begin anew.
+                    // The descent may restart.
                     Descent::Begins => {
                         (known, goes_on) = (before, false);
                         children.clear();

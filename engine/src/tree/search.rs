@@ -46,15 +46,15 @@ impl KeyRange {
     }
 }
 
-/// How often a descent begins anew because its path has changed while it waited for a device. After that it keeps the
+/// How often a descent restarts because its path has changed while it waited for a device. After that it keeps the
 /// latch of the parent while it waits.
 const RESTARTS: usize = 8;
 
 /// An event of a descent.
 pub(super) enum Descent<'p> {
-    /// It begins at the root, for the first time or anew: events before this one do not count.
+    /// It begins at the root, for the first time or again: events before this one do not count.
     Begins,
-    /// It has latched an inner page and goes on to the child at this slot.
+    /// It has latched an inner page and continues with the child at this slot.
     Passes(Page<'p>, usize),
 }
 
@@ -200,7 +200,7 @@ impl Tree {
         unreachable!("a descent that keeps its latches ends")
     }
 
-    /// One attempt of [`Tree::descend_with`]. `None` if it has to begin anew.
+    /// One attempt of [`Tree::descend_with`]. `None` if it has to restart.
     #[inline(always)]
     fn try_descend<'s, S: PageRead>(
         &self,

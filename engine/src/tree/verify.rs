@@ -103,7 +103,7 @@ impl TreeStats {
     }
 }
 
-/// A page to visit, and what its parent says about it.
+/// A page to visit, with the level and the range that its parent gives it.
 struct Expected {
     id: PageId,
     level: u8,

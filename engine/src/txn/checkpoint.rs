@@ -149,14 +149,14 @@ impl Engine {
         }
     }
 
-    /// True if the log should go on in its next segment. A checkpoint can make only whole segments superfluous. With
+    /// True if the log should continue in a new segment. A checkpoint can make only whole segments superfluous. With
     /// one long segment, the log and its spare file would take twice the space.
     pub(crate) fn is_segment_long(&self) -> bool {
         self.log.get().is_some_and(|log| log.segment_bytes() >= self.segment_bytes())
             && self.unfinished.load(Ordering::Acquire) == u64::MAX
     }
 
-    /// Lets the log go on in its next segment, if [`Engine::is_segment_long`]. False if it stays.
+    /// Lets the log continue in a new segment, if [`Engine::is_segment_long`]. False if it stays.
     pub(crate) fn begin_segment(&self) -> Result<bool> {
         if !self.is_segment_long() {
             return Ok(false);

@@ -5,7 +5,8 @@ use crate::base::{Lsn, Result};
 use crate::log::Log;
 use std::sync::{Arc, OnceLock};
 
-/// The log, which the pool asks what is durable. There is none before recovery has read the old log to its end.
+/// The log. The pool asks it up to which LSN it is durable. There is none before recovery has read the old log to its
+/// end.
 #[derive(Default)]
 pub(crate) struct LogSlot(OnceLock<Arc<Log>>);
 

@@ -83,7 +83,7 @@ impl Engine {
     pub(crate) fn close(&self, catalog: &Tree) -> Result<()> {
         self.check_poison()?;
         if let Some(log) = self.log.get() {
-            // First, so that commits that were not synced survive a fault in what follows.
+            // First, so that commits that were not synced survive an error of the next steps.
             log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;
             // The space may be needed, and nothing uses these files any more.
             log.remove_spares()?;

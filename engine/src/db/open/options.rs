@@ -384,8 +384,8 @@ impl Builder {
     }
 
     /// The most threads that compress the pages of one batch: of a bulk load, a compaction, a checkpoint or a
-    /// background writer. A bulk load goes on meanwhile. Default: one for each processor, but at most 4. With 1 or 0 no
-    /// threads are started for it. A commit or a read that finds no free frame compresses up to eight pages itself.
+    /// background writer. A bulk load continues meanwhile. Default: one for each processor, but at most 4. With 1 or 0
+    /// no threads are started for it. A commit or a read that finds no free frame compresses up to eight pages itself.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();

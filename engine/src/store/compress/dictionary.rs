@@ -78,7 +78,7 @@ pub(super) fn id_in(bytes: &[u8]) -> Option<DictionaryId> {
     is_one.then(|| DictionaryId(get_u32(bytes, ID)))
 }
 
-/// A dictionary, with what its decompression needs.
+/// A dictionary, with the state of its decoder.
 pub(crate) struct Dictionary {
     id: DictionaryId,
     bytes: Box<[u8]>,

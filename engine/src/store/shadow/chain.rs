@@ -219,7 +219,7 @@ impl Walk<'_> {
                 Block::Sound(delta) if chain.used.contains(index) && self.is_ours(delta) => {}
                 Block::Sound(delta) if self.is_ours(delta) => match self.is_unsynced(delta) || self.known.accepts_any {
                     true => chain.invalid.push(index),
-                    false => return Err(format!("delta block {index} belongs to one that is lost")),
+                    false => return Err(format!("delta block {index} follows a delta block that is lost")),
                 },
                 Block::Sound(delta) if Some(delta.stamp.turn) == self.base.void_turn && !self.known.accepts_any => {
                     return Err(format!("delta block {index} has a change that the log has lost"));
@@ -368,7 +368,7 @@ mod tests {
         let mut cell = Cell::chain(&[5, 5, 5]);
         cell.clear(1);
         assert!(cell.is_refused(KNOWN) && cell.is_refused(CLOSED));
-        // The lost delta is written anew: the old ones after it do not fit.
+        // The lost delta is written again: the old ones after it do not fit.
         let mut cell = Cell::chain(&[5, 6, 6]);
         cell.write(1, 1, 6, Order::After(1));
         assert_eq!(cell.found(KNOWN, 4), (Used::Chain(2), vec![1], vec![2]));

@@ -79,7 +79,7 @@ pub(super) struct Choice {
 /// Chooses between the slots; an error says what is wrong.
 ///
 /// A slot that holds no image is damaged, unless its writing was cut off. That is so only where the log changes the
-/// page, and where the slot does not say that it was synced: redo then makes the page anew from the image in the other
+/// page, and where the slot does not say that it was synced: redo then rebuilds the page from the image in the other
 /// slot. Without such an image the page is damaged, too: if its first image was cut off, the log formats the page.
 pub(super) fn choose(first: Content, second: Content, known: Known) -> Result<Choice, String> {
     let side = |content| if content == first { Side::First } else { Side::Second };

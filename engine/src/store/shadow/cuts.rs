@@ -76,7 +76,7 @@ mod tests {
         let first = cuts.add(3, Lsn(100));
         assert!(cuts.cut_off(3, Lsn(101)) && cuts.cut_off(first - 1, Lsn(101)));
         assert!(!cuts.cut_off(3, Lsn(100)) && !cuts.cut_off(first, Lsn(101)));
-        // A recovery that was cut off, and one of what was written since.
+        // A recovery that was cut off, and one of the writes since then.
         let again = cuts.add(3, Lsn(100));
         let second = cuts.add(3, Lsn(150));
         assert!(first < again && again < second);

@@ -80,8 +80,8 @@ impl TableStore {
         Ok(Some(MapPlace { first: extent.first, len, crc }))
     }
 
-    /// Reads the durable page table anew, all of it: every place that it names must be its alone. If there is a free
-    /// map, it must say the same.
+    /// Reads the whole durable page table again: no other part of the file may use a place that it names. If there is a
+    /// free map, it must say the same.
     pub(super) fn check_places(&self) -> Result<()> {
         // A rescue has reported what is wrong. After a sync that failed it is unknown what is durable.
         let Some(change) = (!self.rescued).then(|| self.file.change().ok()).flatten() else { return Ok(()) };

@@ -288,7 +288,7 @@ impl Loader<'_> {
             let Some(location) = location else { continue };
             if index >= chunks {
                 let high_water = self.limits.high_water;
-                return Err(corrupt(format!("its chunk {index} is of none of the {high_water} pages that there are")));
+                return Err(corrupt(format!("its chunk {index} is beyond the last page of {high_water}")));
             }
             let sound = self.read_chunk(index, location);
             if self.or_nothing(sound, false)? {

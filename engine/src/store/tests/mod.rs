@@ -71,7 +71,7 @@ impl Failing {
         barriers
     }
 
-    /// Returns once only so many of the writes that are to be held up have not begun.
+    /// Returns once no more than this number of the writes that are to be held up have not begun.
     fn await_held(&self, left: usize) {
         while self.barriers.lock().len() > left {
             std::thread::yield_now();

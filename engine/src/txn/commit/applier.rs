@@ -72,7 +72,7 @@ impl<'e> Applier<'e> {
         self.events.unwrap_or(self.start)
     }
 
-    /// True if a snapshot may need before-images of what this batch changes.
+    /// True if a snapshot may need before-images of the entries that this batch changes.
     pub(super) fn needs_versions(&self) -> bool {
         self.events.is_some()
     }

@@ -8,8 +8,8 @@ use crate::base::Result;
 use crate::tree::{KeyRange, LeafHint, Tree};
 use crate::txn::engine::Engine;
 
-/// With more writes than this, a database with a log does not keep their places. So many writes rarely fit in one
-/// batch, and later batches cannot use the places.
+/// With more writes than this, a database with a log does not keep their places. That number of writes rarely fits
+/// in one batch, and later batches cannot use the places.
 const MANY: usize = 1 << 20;
 
 /// The change of the number of entries of a table, and the places of its writes.

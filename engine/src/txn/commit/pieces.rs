@@ -74,8 +74,8 @@ impl Engine {
             if !last {
                 continue;
             }
-            // So much log space is not needed again soon. As long as it is reserved, a checkpoint could not begin a
-            // segment with space for the reservation.
+            // This amount of log space is not needed again soon. As long as it is reserved, a checkpoint could not
+            // begin a segment with space for the reservation.
             if let Err(cause) = self.log()?.give_back_reservation().and_then(|()| self.reserve_relief()) {
                 tracing::warn!(%cause, "the log keeps space that it does not need");
             }

@@ -1,5 +1,5 @@
-//! The leaf that a cursor reads: a copy of a leaf, changed to what the view of the cursor sees, and the position of the
-//! cursor in it. The bounds of the cursor must not be in this file.
+//! The leaf that a cursor reads: a copy of a leaf, changed to the entries that the view of the cursor sees, and the
+//! position of the cursor in it. The bounds of the cursor must not be in this file.
 
 use super::cursor::View;
 use crate::base::{Lsn, Result};
@@ -192,7 +192,7 @@ impl CursorLeaf {
         self.search(key).unwrap_or_else(|slot| slot)
     }
 
-    /// Copies the leaf at `at` and changes it to what `view` sees.
+    /// Copies the leaf at `at` and changes it to the entries that `view` sees.
     pub(super) fn load(&mut self, engine: &Engine, tree: &Tree, view: View<'_>, at: At<'_>) -> Result<()> {
         self.loaded = false;
         self.checked = 0;
@@ -276,7 +276,7 @@ impl CursorLeaf {
         }
     }
 
-    /// Changes the copied leaf to what `view` sees.
+    /// Changes the copied leaf to the entries that `view` sees.
     fn reconcile(&mut self, engine: &Engine, tree: &Tree, view: View<'_>, at: At<'_>) -> Result<()> {
         match view {
             View::Creating(_) | View::At(Lsn::MAX) => Ok(()),

@@ -75,8 +75,8 @@ pub(crate) struct Redo<'a> {
 }
 
 impl<'a> Redo<'a> {
-    /// Redo onto `pool`, whose store stands as of the checkpoint that froze its page table at `table_lsn` and knew of
-    /// no page from `high_water` on.
+    /// Redo onto `pool`. Its store has the state of the checkpoint that froze the page table at `table_lsn`, and that
+    /// knew of no page from `high_water` on.
     pub(crate) fn new(pool: &'a Pool, store: &'a dyn PageStore, table_lsn: Lsn, high_water: u32) -> Redo<'a> {
         let limit = high_water.saturating_add(ID_SLACK);
         let (pieces, broken, found) = (Pieces::default(), BTreeSet::new(), Redone::default());

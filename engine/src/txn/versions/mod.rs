@@ -75,7 +75,7 @@ pub(crate) struct Pruned {
     pub(crate) done: bool,
 }
 
-/// The size of what is kept for open snapshots.
+/// The size of the versions that are kept for open snapshots.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HeldBack {
     /// The number of events, including those in runs. Most of those are removed at the next commit.
@@ -237,7 +237,7 @@ impl Versions {
         self.holding.load(Ordering::Acquire)
     }
 
-    /// The size of what is kept for open snapshots.
+    /// The size of the versions that are kept for open snapshots.
     pub(crate) fn held_back(&self) -> HeldBack {
         let inner = self.inner.read();
         HeldBack {

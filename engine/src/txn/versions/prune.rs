@@ -31,7 +31,7 @@ impl Engine {
         self.prune_pieces(usize::MAX);
     }
 
-    /// Closes a snapshot and removes a bounded part of what was kept for it. Returns true if more is left.
+    /// Closes a snapshot and removes a bounded part of the versions kept for it. Returns true if more are left.
     pub(crate) fn close_snapshot(&self, lsn: Lsn) -> bool {
         self.snapshots.close(lsn) && self.versions.is_holding() && !self.prune_pieces(CLOSE_PIECES)
     }
