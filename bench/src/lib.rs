@@ -17,6 +17,7 @@ mod options;
 mod page;
 pub mod progress;
 mod random;
+pub mod size;
 mod stats;
 pub mod tpcc;
 mod value;

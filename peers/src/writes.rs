@@ -4,6 +4,7 @@
 use bytesize::ByteSize;
 use clap::ValueEnum;
 use duramen_bench::Result;
+use duramen_bench::size;
 use duramen_bench::writes::figures::{self, PeerRun};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -22,10 +23,10 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(12..=1024))]
     record_size: u32,
     /// Bytes of a page of WiredTiger, such as 8KiB
-    #[arg(long, default_value = "8KiB", value_name = "BYTES")]
+    #[arg(long, default_value = "8KiB", value_name = "BYTES", value_parser = size::parse)]
     page_size: ByteSize,
     /// Bytes of cache; WiredTiger takes at least 1MiB
-    #[arg(long, default_value = "1MiB", value_name = "BYTES")]
+    #[arg(long, default_value = "1MiB", value_name = "BYTES", value_parser = size::parse)]
     cache: ByteSize,
     /// Threads that overwrite, read and scan
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
@@ -35,7 +36,7 @@ pub(crate) struct Args {
     flush_seconds: u32,
     /// Bytes of the data set that this one is a small one of: RocksDB's memtables, files and levels become as much
     /// smaller
-    #[arg(long, default_value = "150GB", value_name = "BYTES")]
+    #[arg(long, default_value = "150GB", value_name = "BYTES", value_parser = size::parse)]
     stands_for: ByteSize,
     /// Where the store's files are while it is measured
     #[arg(long, default_value = ".", value_name = "FOLDER")]

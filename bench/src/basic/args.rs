@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::contest::{Config, DiskKind, Durability, Format};
 use crate::keyset::Keys;
+use crate::size;
 use bytesize::ByteSize;
 use duramen::db::Compression;
 use fastrand::Rng;
@@ -26,10 +27,10 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", default_value_t = 8)]
     pub value: usize,
     /// Bytes of cache, such as 64MiB [default: more than the data]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = size::parse)]
     pub cache: Option<ByteSize>,
     /// Bytes of a page, such as 8KiB [default: each store's own]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = size::parse)]
     pub page_size: Option<ByteSize>,
     /// Whether the database is in memory or in a file
     #[arg(long, default_value = "file")]

@@ -15,6 +15,7 @@ pub use measure::Operation;
 
 use crate::Result;
 use crate::options::{Format, KeyType, make_folder};
+use crate::size;
 use bytesize::ByteSize;
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -54,7 +55,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = KeyType::U32)]
     keys: KeyType,
     /// Bytes of a page, such as 4KiB
-    #[arg(long, default_value = "16KiB", value_name = "BYTES")]
+    #[arg(long, default_value = "16KiB", value_name = "BYTES", value_parser = size::parse)]
     page_size: ByteSize,
     /// The number of point lookups of a round.
     #[arg(long, default_value_t = 1_000_000)]

@@ -4,6 +4,7 @@
 use super::data::Data;
 use crate::Result;
 use crate::options::Format;
+use crate::size;
 use bytesize::ByteSize;
 use clap::ValueEnum;
 use duramen::TableOptions;
@@ -27,7 +28,7 @@ pub struct Args {
     #[arg(long)]
     pub n: Option<usize>,
     /// Bytes of a page, such as 512 or 4KiB [default: 512 in memory, 4 KiB elsewhere]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = size::parse)]
     pub page_size: Option<ByteSize>,
     /// `all` (the paper's eight), or a list such as head/tail,plain/full
     #[arg(long, default_value = "all")]
@@ -36,7 +37,7 @@ pub struct Args {
     #[arg(long, default_value = "memory")]
     pub disk: DiskKind,
     /// Bytes of cache of each database, such as 64MiB [default: more than the data]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = size::parse)]
     pub cache: Option<ByteSize>,
     /// How pages are compressed on the disk: none, lz4, zstd, zlib; the last two may have a level, as in zstd:9
     #[arg(long, default_value_t = Compression::None)]

@@ -1,6 +1,7 @@
 //! The options of the workload `larger`.
 
 use crate::contest::{Config, DiskKind, Durability, Format};
+use crate::size;
 use bytesize::ByteSize;
 use clap::ValueEnum;
 use duramen::db::Compression;
@@ -20,10 +21,10 @@ pub struct Args {
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(9..=1024))]
     pub record_size: u32,
     /// Bytes of cache
-    #[arg(long, default_value = "32MiB", value_name = "BYTES")]
+    #[arg(long, default_value = "32MiB", value_name = "BYTES", value_parser = size::parse)]
     pub cache: ByteSize,
     /// Bytes of a page of Duramen, such as 8KiB [default: its own]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = size::parse)]
     pub page_size: Option<ByteSize>,
     /// Read and write pages with direct I/O, without the file cache of the system: Duramen, RocksDB and WiredTiger. The
     /// other stores have no such option

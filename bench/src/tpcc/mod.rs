@@ -16,6 +16,7 @@ mod terminals;
 mod transactions;
 
 use crate::Result;
+use crate::size;
 use bytesize::ByteSize;
 use clap::ValueEnum;
 use columns::Encoding;
@@ -55,10 +56,10 @@ pub struct Args {
     #[arg(long, default_value_t = 20)]
     warmup: u32,
     /// Bytes of cache [default: 1/45 of the data without compression, as in the paper]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = size::parse)]
     cache: Option<ByteSize>,
     /// Bytes of a page
-    #[arg(long, default_value_t = PAGE, value_name = "BYTES")]
+    #[arg(long, default_value_t = PAGE, value_name = "BYTES", value_parser = size::parse)]
     page_size: ByteSize,
     /// Which tables are compressed: none, all, selective[:DELTA][:strict]
     #[arg(long, default_value_t = Strategy::SELECTIVE)]

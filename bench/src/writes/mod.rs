@@ -7,6 +7,7 @@ mod report;
 mod run;
 
 use crate::Result;
+use crate::size;
 use bytesize::ByteSize;
 use clap::ValueEnum;
 use duramen::db::DeltaBlocks;
@@ -28,10 +29,10 @@ pub struct Args {
     #[arg(long)]
     varied: bool,
     /// Bytes of a page, such as 8KiB
-    #[arg(long, default_value = "8KiB", value_name = "BYTES")]
+    #[arg(long, default_value = "8KiB", value_name = "BYTES", value_parser = size::parse)]
     page_size: ByteSize,
     /// Bytes of cache; there are at least 64 pages
-    #[arg(long, default_value = "512KiB", value_name = "BYTES")]
+    #[arg(long, default_value = "512KiB", value_name = "BYTES", value_parser = size::parse)]
     cache: ByteSize,
     /// Threads that overwrite, read and scan
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]

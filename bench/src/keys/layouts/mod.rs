@@ -12,6 +12,7 @@ use crate::Result;
 use crate::kept::Kept;
 use crate::options::make_folder;
 use crate::progress::Progress;
+use crate::size;
 use bytesize::ByteSize;
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
@@ -34,7 +35,7 @@ pub struct Args {
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Setting::ALL)]
     settings: Vec<Setting>,
     /// Bytes of a page
-    #[arg(long, default_value = "8KiB", value_name = "BYTES")]
+    #[arg(long, default_value = "8KiB", value_name = "BYTES", value_parser = size::parse)]
     pub page_size: ByteSize,
     /// The folder for all output. It is created if it does not exist
     #[arg(long, default_value = "figures-layouts")]
