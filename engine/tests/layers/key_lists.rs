@@ -46,7 +46,7 @@ fn named_key_lists(stream: &TokenStream) -> Vec<String> {
 fn no_key_list_is_named_but_where_the_key_lists_are() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (lists, mut named, mut looked_at) = (root.join("src/page/keys"), Vec::new(), 0);
-    for folder in ["src", "../cli/src", "../query/src"] {
+    for folder in ["src", "../cli/src", "../fuzz/src", "../query/src", "../sim/src"] {
         for file in files(&root.join(folder)) {
             let of_tests = file.iter().any(|part| part == "tests" || part == "tests.rs");
             if file.starts_with(&lists) || of_tests {
