@@ -30,10 +30,10 @@ use crate::failure::{Completion, Result};
 /// Runs a command.
 pub(crate) fn run(command: Command) -> Result<Completion> {
     match command {
-        Command::Load(args) => load::run(&args),
+        Command::Load(args) => load::run(&args).map_err(|failure| open::in_creation(&args.database, failure)),
         Command::Get(args) => get::run(&args),
-        Command::Put(args) => put::run(&args),
-        Command::Push(args) => push::run(&args),
+        Command::Put(args) => put::run(&args).map_err(|failure| open::in_creation(&args.database, failure)),
+        Command::Push(args) => push::run(&args).map_err(|failure| open::in_creation(&args.database, failure)),
         Command::Del(args) => del::run(&args),
         Command::Drop(args) => drop::run(&args),
         Command::Rename(args) => rename::run(&args),
@@ -44,7 +44,7 @@ pub(crate) fn run(command: Command) -> Result<Completion> {
         Command::Analyze(args) => analyze::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Dump(args) => dump::run(&args),
-        Command::Restore(args) => restore::run(&args),
+        Command::Restore(args) => restore::run(&args).map_err(|failure| open::in_creation(&args.database, failure)),
         Command::Compact(args) => compact::run(&args),
     }
 }

@@ -192,6 +192,20 @@ fn created_meanwhile(failure: Failure) -> Failure {
     }
 }
 
+/// The failure of a command that makes a database, if there is none yet. On a full device the error of the engine names
+/// a file that the user does not know, and that is removed.
+pub(super) fn in_creation(args: &args::Database, failure: Failure) -> Failure {
+    let is_made = std::fs::metadata(&args.db).is_ok_and(|found| !found.is_file() || found.len() > 0);
+    match failure {
+        Failure::Engine(Error::Full { .. }) if !is_made => {
+            let path = args.db.display();
+            let what = "no database was made; free some space and run the command again";
+            Failure::Usage(format!("no space left on the device of {path}: {what}"))
+        }
+        other => other,
+    }
+}
+
 /// Fails if the options in `new` differ from the table.
 fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
     let types = [("keys", &new.key_type, &table.key_type), ("values", &new.value_type, &table.value_type)];
@@ -273,6 +287,24 @@ pub(super) fn disk_bytes(args: &args::Database) -> Result<u64> {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_device_before_there_is_a_database_is_said_with_the_name_that_was_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = folder.path().join("t.duramen");
+        let args = args::Database { db: db.clone(), cache: None, direct_io: false };
+        let message = || {
+            let path = folder.path().join("t.duramen.0123.new-log.000001");
+            in_creation(&args, Error::Full { path }.into()).to_string()
+        };
+        let says = "t.duramen: no database was made; free some space and run the command again";
+        assert!(message().ends_with(says), "{}", message());
+        std::fs::write(&db, "").unwrap();
+        assert!(message().ends_with(says), "{}", message());
+        // Then the database exists, and its committed entries can be read.
+        std::fs::write(&db, "a database").unwrap();
+        assert!(!message().contains("no database was made"), "{}", message());
+    }
 
     #[test]
     fn only_refusals_to_write_count_as_missing_permission() {

@@ -309,8 +309,11 @@ fn a_creation_without_room_says_so_and_leaves_nothing() -> Result<()> {
         volume.limit_space(Some(space));
         let created = options(0).create_on(Arc::new(volume.clone()), NAME);
         match created {
-            Err(Error::Full { .. }) => {
-                assert!(volume.list("")?.is_empty(), "with {space} bytes: {:?}", volume.list(""))
+            Err(Error::Full { path }) => {
+                assert!(volume.list("")?.is_empty(), "with {space} bytes: {:?}", volume.list(""));
+                assert_eq!(path, volume.path(NAME), "the error names the database");
+                let begun = options(0).begin_create_on(Arc::new(volume.clone()), NAME).map(drop);
+                assert!(matches!(&begun, Err(Error::Full { path: named }) if *named == path), "{begun:?}");
             }
             Err(other) => panic!("with {space} bytes: {other}"),
             Ok(db) => {

@@ -99,11 +99,8 @@ impl Builder {
     ) -> Result<CompactReport> {
         self.check_bounds()?;
         self.checked_page_size(false)?;
-        self.convert_locked(&volume, name, &mut progress).map_err(|error| match error {
-            // An error names the file that the caller knows.
-            Error::Full { .. } => Error::Full { path: volume.path(name) },
-            other => other,
-        })
+        let converted = self.convert_locked(&volume, name, &mut progress);
+        converted.map_err(|error| Creation::named(error, &*volume, name))
     }
 
     fn convert_locked(

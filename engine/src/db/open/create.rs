@@ -24,7 +24,8 @@ impl Builder {
     ///
     /// # Errors
     /// [`Error::Exists`] if the file exists and is not empty, [`Error::Locked`] if another process creates a database
-    /// there.
+    /// there, [`Error::Full`] if the device is full. After an error there is no database, and nothing that prevents
+    /// another creation.
     pub fn create(&self, path: impl AsRef<Path>) -> Result<Database> {
         let (volume, name) = FileVolume::for_file(path.as_ref())?;
         self.create_on(Arc::new(volume), &name)
@@ -47,11 +48,14 @@ impl Builder {
     /// # Errors
     /// The errors of [`Builder::create`].
     pub fn create_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<Database> {
-        let mut creation = Creation::begin(self, volume, name)?;
-        creation.place()?;
-        let db = creation.open(self)?;
-        creation.keep();
-        Ok(db)
+        let create = || {
+            let mut creation = Creation::begin(self, volume.clone(), name)?;
+            creation.place()?;
+            let db = creation.open(self)?;
+            creation.keep();
+            Ok(db)
+        };
+        create().map_err(|error| Creation::named(error, &*volume, name))
     }
 
     /// Opens a database for reading and writing. Creates it if there is no file, or an empty one.
@@ -150,8 +154,11 @@ impl Builder {
     /// # Errors
     /// The errors of [`Builder::create`].
     pub fn begin_create_on(&self, volume: Arc<dyn Volume>, name: &str) -> Result<NewDatabase> {
-        let creation = Creation::begin(self, volume, name)?;
-        Ok(NewDatabase { db: creation.open(self)?, creation })
+        let begin = || {
+            let creation = Creation::begin(self, volume.clone(), name)?;
+            Ok(NewDatabase { db: creation.open(self)?, creation })
+        };
+        begin().map_err(|error| Creation::named(error, &*volume, name))
     }
 }
 

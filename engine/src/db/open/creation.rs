@@ -64,6 +64,14 @@ impl Creation {
         Creation::make(options, volume, name, None)
     }
 
+    /// An error of a full device, with the name of the database: the caller does not know the temporary name.
+    pub(in crate::db) fn named(error: Error, volume: &dyn Volume, name: &str) -> Error {
+        match error {
+            Error::Full { .. } => Error::Full { path: volume.path(name) },
+            other => other,
+        }
+    }
+
     fn make(options: &Builder, volume: Arc<dyn Volume>, name: &str, mut empty: Option<Locked>) -> Result<Creation> {
         let kind = options.store.unwrap_or_default();
         let page_size = options.checked_page_size(false)? - kind.trailer();
