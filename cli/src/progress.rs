@@ -5,10 +5,14 @@ use crate::size;
 use duramen::db::{Phase, Progress};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The interval between lines without a terminal.
 const INTERVAL: Duration = Duration::from_secs(5);
+
+/// A recovery that takes less time is not shown.
+const SHORT_RECOVERY: Duration = Duration::from_secs(1);
 
 /// The unit of a meter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,6 +126,37 @@ impl PhaseMeter {
     }
 }
 
+/// Shows a recovery on a terminal, if it takes long. Without a terminal it shows nothing: scripts may take each line on
+/// standard error of a command such as `get` for a failure.
+pub(crate) fn of_recovery(quiet: bool) -> impl Fn(Progress) + Send + Sync + 'static {
+    let hidden = quiet || !std::io::stderr().is_terminal();
+    let recovery = Mutex::new(Recovery { begun: Instant::now(), meter: None });
+    move |progress| {
+        if let Ok(mut recovery) = recovery.lock()
+            && !hidden
+        {
+            recovery.show(progress, Instant::now());
+        }
+    }
+}
+
+/// A recovery, and its meter once it has taken long.
+struct Recovery {
+    begun: Instant,
+    meter: Option<Meter>,
+}
+
+impl Recovery {
+    fn show(&mut self, progress: Progress, now: Instant) {
+        if progress.done >= progress.of {
+            self.meter = None;
+        } else if now.duration_since(self.begun) >= SHORT_RECOVERY {
+            let begin = || Meter::begin("recovering", Unit::Bytes, Some(progress.of), false);
+            self.meter.get_or_insert_with(begin).show(progress.done, String::new);
+        }
+    }
+}
+
 fn bar(phase: &'static str, unit: Unit, total: Option<u64>) -> ProgressBar {
     let template = match (unit, total) {
         (Unit::Bytes, Some(_)) => "{prefix} [{wide_bar}] {bytes}/{total_bytes} {bytes_per_sec}, {eta} left {msg}",
@@ -179,6 +214,20 @@ mod tests {
                 assert_eq!((*current, meter.phase, meter.total), (phase, name, Some(of)));
             }
         }
+    }
+
+    #[test]
+    fn a_recovery_is_shown_from_its_second_second_to_its_end() {
+        let begun = Instant::now();
+        let mut recovery = Recovery { begun, meter: None };
+        let mut shows = |done, millis| {
+            let progress = Progress { phase: Phase::Recovering, done, of: 4096 };
+            recovery.show(progress, begun + Duration::from_millis(millis));
+            recovery.meter.as_ref().map(|meter| (meter.phase, meter.total))
+        };
+        assert_eq!([shows(0, 0), shows(100, 999)], [None, None]);
+        assert_eq!([shows(200, 1000), shows(300, 5000)], [Some(("recovering", Some(4096))); 2]);
+        assert_eq!(shows(4096, 5001), None);
     }
 
     #[test]

@@ -104,6 +104,9 @@ pub(crate) struct Database {
     /// Read and write pages without the file cache of the system
     #[arg(long)]
     pub(crate) direct_io: bool,
+    /// Show no progress on standard error; reports, notes and errors still appear
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 /// The form of keys and values in input and output.
@@ -227,13 +230,6 @@ pub(crate) struct Report {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct Progress {
-    /// Show no progress on standard error; reports, notes and errors still appear
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-}
-
-#[derive(Args, Debug)]
 pub(crate) struct Load {
     #[command(flatten)]
     pub(crate) database: Database,
@@ -259,8 +255,6 @@ pub(crate) struct Load {
     pub(crate) batch: u32,
     #[command(flatten)]
     pub(crate) writing: WriteOptions,
-    #[command(flatten)]
-    pub(crate) progress: Progress,
     #[command(flatten)]
     pub(crate) report: Report,
 }
@@ -483,8 +477,6 @@ pub(crate) struct Analyze {
     #[command(flatten)]
     pub(crate) plan: Plan,
     #[command(flatten)]
-    pub(crate) progress: Progress,
-    #[command(flatten)]
     pub(crate) report: Report,
 }
 
@@ -492,8 +484,6 @@ pub(crate) struct Analyze {
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) database: Database,
-    #[command(flatten)]
-    pub(crate) progress: Progress,
     #[command(flatten)]
     pub(crate) report: Report,
 }
@@ -511,8 +501,6 @@ pub(crate) struct Dump {
     /// Skip damaged parts that cannot be read; the file must not exist
     #[arg(long)]
     pub(crate) skip_damaged: bool,
-    #[command(flatten)]
-    pub(crate) progress: Progress,
 }
 
 #[derive(Args, Debug)]
@@ -526,8 +514,6 @@ pub(crate) struct Restore {
     pub(crate) new_file: NewFile,
     #[command(flatten)]
     pub(crate) threads: Threads,
-    #[command(flatten)]
-    pub(crate) progress: Progress,
     #[command(flatten)]
     pub(crate) report: Report,
 }
@@ -550,8 +536,6 @@ pub(crate) struct Compact {
     pub(crate) plan: Plan,
     #[command(flatten)]
     pub(crate) writing: WriteOptions,
-    #[command(flatten)]
-    pub(crate) progress: Progress,
     #[command(flatten)]
     pub(crate) report: Report,
 }

@@ -96,7 +96,7 @@ struct DictionaryRow {
 pub(super) fn run(args: &Analyze) -> Result<Completion> {
     let plan = plan::of(&args.plan, Strategy::SELECTIVE)?;
     let db = open::reading(&args.database)?;
-    let mut meter = PhaseMeter::new("rebuilding", args.progress.quiet);
+    let mut meter = PhaseMeter::new("rebuilding", args.database.quiet);
     let tables = db.analyze(&plan, |progress| meter.show(progress));
     drop(meter);
     let tables = tables?;

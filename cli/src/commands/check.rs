@@ -89,7 +89,7 @@ pub(super) fn run(args: &Check) -> Result<Completion> {
             | Error::CorruptMeta { .. }
             | Error::CorruptLog { .. }
             | Error::MissingLog { .. }),
-        )) => unopened(&cause, &Rest::read(&args.database, args.progress.quiet)?),
+        )) => unopened(&cause, &Rest::read(&args.database, args.database.quiet)?),
         Err(other) => return Err(other),
     };
     report::print(&report, args.report.format)?;
@@ -116,7 +116,7 @@ fn advice(saved: &SavedRow) -> String {
 fn verify(args: &Check) -> Result<Checked> {
     let db = open::reading(&args.database)?;
     let total = db.stats().pages;
-    let mut meter = Meter::begin("checking", Unit::Count("pages"), Some(total), args.progress.quiet);
+    let mut meter = Meter::begin("checking", Unit::Count("pages"), Some(total), args.database.quiet);
     let checked = db.verify(|pages| meter.show(pages, String::new))?;
     let (infos, _) = db.begin_read()?.salvage_tables()?;
     let tables = checked.tables.iter().map(|(name, stats)| TableRow {
@@ -131,7 +131,7 @@ fn verify(args: &Check) -> Result<Checked> {
 fn assess(args: &Check, checked: Checked) -> Result<Report> {
     let Checked { pages, tables, findings, infos } = checked;
     let lossy = findings.iter().any(|finding| finding.lost);
-    let rest = lossy.then(|| Rest::read(&args.database, args.progress.quiet)).transpose()?;
+    let rest = lossy.then(|| Rest::read(&args.database, args.database.quiet)).transpose()?;
     Ok(Report {
         sound: findings.is_empty(),
         pages,

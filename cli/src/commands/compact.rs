@@ -39,7 +39,7 @@ pub(super) fn run(args: &Compact) -> Result<Completion> {
 /// Rebuilds the tables in the file. Returns the number of entries.
 fn compact(args: &Compact) -> Result<u64> {
     let db = open::writing(&args.database, args.writing)?;
-    let mut meter = PhaseMeter::new("compacting", args.progress.quiet);
+    let mut meter = PhaseMeter::new("compacting", args.database.quiet);
     let progress = |progress| meter.show(progress);
     let report = match plan::is_given(&args.plan) {
         true => db.compact_with(&plan::of(&args.plan, Strategy::All)?, progress)?,
@@ -55,7 +55,7 @@ fn compact(args: &Compact) -> Result<u64> {
 fn convert(args: &Compact) -> Result<u64> {
     let Compact { store, page_size, delta, .. } = *args;
     let options = open::file_builder(&args.database, args.writing, NewFile { page_size, store, delta });
-    let mut meter = PhaseMeter::new("converting", args.progress.quiet);
+    let mut meter = PhaseMeter::new("converting", args.database.quiet);
     let converted = options.convert(&args.database.db, |progress| meter.show(progress));
     drop(meter);
     match converted {

@@ -31,7 +31,7 @@ pub(super) fn run(args: &Dump) -> Result<Completion> {
     let tables = tables(args, &tx)?;
     let total = tables.iter().map(|table| table.entries).sum();
     let target = Target::create(&args.file, &args.database.db, args.skip_damaged)?;
-    let meter = Meter::begin("dumping", Unit::Count("entries"), Some(total), args.progress.quiet);
+    let meter = Meter::begin("dumping", Unit::Count("entries"), Some(total), args.database.quiet);
     let writer = Writer::new(BufWriter::with_capacity(1 << 20, target))?;
     let mut dumping = Dumping { writer, meter, count: 0, losses: Losses::default() };
     for what in &damage {

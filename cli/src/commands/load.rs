@@ -80,7 +80,7 @@ fn gather(args: &Load, target: &Target, input: Input, first: Option<Entry>) -> R
     let Input { mut source, bytes, size } = input;
     let folder = args.database.db.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut sorter = Sorter::new(length(args.memory), folder.unwrap_or(Path::new(".")));
-    let mut meter = Meter::begin("reading", Unit::Bytes, size, args.progress.quiet);
+    let mut meter = Meter::begin("reading", Unit::Bytes, size, args.database.quiet);
     let mut more = first.is_some();
     let (mut entry, mut entries, mut has_values) = (first.unwrap_or_default(), 0, false);
     while more {
@@ -97,7 +97,7 @@ fn gather(args: &Load, target: &Target, input: Input, first: Option<Entry>) -> R
         meter.print(&format!("note: {doubt}"));
     }
     drop(meter);
-    let _sorting = Meter::begin("sorting", Unit::Count("entries"), None, args.progress.quiet);
+    let _sorting = Meter::begin("sorting", Unit::Count("entries"), None, args.database.quiet);
     Ok(Gathered { sorted: sorter.finish()?, entries, bytes: bytes.get(), has_values })
 }
 
@@ -111,7 +111,7 @@ fn encode(entry: &Entry, keys: &Half, values: &Half) -> duramen::Result<(Vec<u8>
 
 /// Writes the sorted entries to the table, and creates it if it does not exist.
 fn store(args: &Load, target: &Target, sorted: Sorted, has_values: bool) -> Result<Written> {
-    let mut meter = Meter::begin("writing", Unit::Count("keys"), sorted.known_len(), args.progress.quiet);
+    let mut meter = Meter::begin("writing", Unit::Count("keys"), sorted.known_len(), args.database.quiet);
     if target.table.is_some() {
         return write::batches(target.db(), &args.table, args.batch, sorted, &mut meter);
     }

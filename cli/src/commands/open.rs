@@ -2,6 +2,7 @@
 
 use crate::args;
 use crate::failure::{Failure, Result};
+use crate::progress;
 use crate::size::length;
 use crate::typed::Half;
 use duramen::Codec;
@@ -58,7 +59,7 @@ pub(super) fn file_builder(args: &args::Database, options: args::WriteOptions, n
 }
 
 fn builder(args: &args::Database) -> Builder {
-    let builder = Database::builder().direct_io(args.direct_io);
+    let builder = Database::builder().direct_io(args.direct_io).on_recovery(progress::of_recovery(args.quiet));
     match args.cache {
         Some(size) => builder.cache(length(size)),
         None => builder,
@@ -292,7 +293,7 @@ mod tests {
     fn a_full_device_before_there_is_a_database_is_said_with_the_name_that_was_given() {
         let folder = tempfile::tempdir().unwrap();
         let db = folder.path().join("t.duramen");
-        let args = args::Database { db: db.clone(), cache: None, direct_io: false };
+        let args = args::Database { db: db.clone(), cache: None, direct_io: false, quiet: false };
         let message = || {
             let path = folder.path().join("t.duramen.0123.new-log.000001");
             in_creation(&args, Error::Full { path }.into()).to_string()

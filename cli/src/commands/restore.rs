@@ -37,7 +37,7 @@ pub(super) fn run(args: &Restore) -> Result<Completion> {
     let options = WriteOptions { threads: args.threads, ..WriteOptions::default() };
     let new = open::creating(&args.database, options, args.new_file)?;
     let mut tables = Vec::new();
-    let mut meter = Meter::begin("restoring", Unit::Count("entries"), None, args.progress.quiet);
+    let mut meter = Meter::begin("restoring", Unit::Count("entries"), None, args.database.quiet);
     while let Some(head) = reader.table()? {
         let page_size = args.new_file.page_size.map_or(DEFAULT_PAGE_SIZE, crate::size::length);
         let (compression, target) = match args.new_file.store {

@@ -4,7 +4,7 @@
 use crate::workload::killed::killed;
 use crate::workload::stores::STORES;
 use crate::workload::{DELTAS, Step, Workload, apply, contents, options};
-use duramen::db::{DatabaseStats, DeltaBlocks, LogShape, Recovery, StoreKind};
+use duramen::db::{DatabaseStats, DeltaBlocks, LogShape, Phase, Progress, Recovery, StoreKind};
 use duramen::io::{MemoryVolume, Volume};
 use duramen::{Builder, Database, Durability, Error, Result, TableDef};
 use duramen_sim::model::Model;
@@ -53,10 +53,20 @@ const RECORDS: u64 = 50_000;
 /// No transaction of the workload adds more.
 const LARGEST: Work = Work(600_000, 600);
 
-/// Recovers the files of a process that is killed now.
+/// Recovers the files of a process that is killed now. The recovery reports its progress up to its end.
 fn recover(volume: &MemoryVolume) -> Result<(Database, Recovery)> {
-    let db = options().cache(LARGE_CACHE).open_on(killed(volume, NAME)?, NAME)?;
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let kept = reports.clone();
+    let options = options().cache(LARGE_CACHE).on_recovery(move |progress| kept.lock().unwrap().push(progress));
+    let db = options.open_on(killed(volume, NAME)?, NAME)?;
     let recovery = db.stats().recovery.expect("it was not closed");
+    let reports = reports.lock().unwrap();
+    let (of, phase) = (recovery.log_bytes, Phase::Recovering);
+    assert!(reports.iter().all(|progress| (progress.phase, progress.of) == (phase, of)), "{reports:?}");
+    assert!(reports.is_sorted_by_key(|progress| progress.done), "{reports:?}");
+    assert_eq!(reports.last(), Some(&Progress { phase, done: of, of }));
+    // At least one for each MiB and the padding of the log.
+    assert!(reports.len() as u64 > of / (2 << 20), "{} reports of {of} bytes", reports.len());
     Ok((db, recovery))
 }
 

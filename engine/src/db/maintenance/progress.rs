@@ -1,10 +1,17 @@
-//! How far a compaction, a conversion or an analysis is.
+//! How far a recovery, a compaction, a conversion or an analysis is.
 
-/// A part of the work of [`Database::compact`](crate::Database::compact), [`Builder::convert`](crate::Builder::convert)
-/// or [`Database::analyze`](crate::Database::analyze), in the order in which they come.
+use std::fmt;
+use std::sync::Arc;
+
+/// A part of the work of a recovery, [`Database::compact`](crate::Database::compact),
+/// [`Builder::convert`](crate::Builder::convert) or [`Database::analyze`](crate::Database::analyze), in the order in
+/// which they come.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum Phase {
+    /// The log of a database that was not closed is applied, at opening. Counts bytes of the log. All of them are done
+    /// when the pages that have changed are durable.
+    Recovering,
     /// Sampled pages are compressed, to choose tables. Counts sampled pages.
     Analyzing,
     /// Pages are sampled once more, to train dictionaries on them. Counts sampled pages.
@@ -46,4 +53,14 @@ pub struct Progress {
     pub done: u64,
     /// How much of it there is. [`Phase::Shrinking`] may end earlier.
     pub of: u64,
+}
+
+/// A function that is told how far a recovery is.
+#[derive(Clone)]
+pub(in crate::db) struct Listener(pub(in crate::db) Arc<dyn Fn(Progress) + Send + Sync>);
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listener")
+    }
 }

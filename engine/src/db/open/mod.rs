@@ -112,7 +112,7 @@ impl Builder {
             }
         } else {
             opened.store.damage().map_or(Ok(()), Err)?;
-            let recovered = recover(config, &opened.pool, &*opened.store, &opened.meta)?;
+            let recovered = recover(config, &opened, &mut |done, of| self.note_recovery(done, of))?;
             if log_continues && recovered.0.is_ok() {
                 // Only after the recovery: before it, the log that this superblock needs may have been in the file
                 // cache only.
@@ -141,9 +141,13 @@ impl Builder {
         if let Some(cause) = &stopped {
             engine.poison(cause);
         }
+        let log_bytes = redone.log_bytes;
         engine.withhold(redone.end, redone.freed.iter());
         engine.load_maps(high, &reserved, &redone.freed)?;
         engine.finish_opening(&catalog_tree(), redone, !opened.meta.clean, is_new(&meta))?;
+        if !opened.meta.clean {
+            self.note_recovery(log_bytes, log_bytes);
+        }
         load_policies(&engine);
         let shared = shared(self, engine, opened.path, false, Some(opened.lock));
         if self.background && shared.engine.check_poison().is_ok() {
@@ -392,19 +396,23 @@ pub(super) fn missing_log(config: &LogConfig) -> Error {
 }
 
 /// Applies the log of a database that was not closed, and starts the next epoch of it. If there is no space for that,
-/// the first result is the error, and the recovered data can be read.
-fn recover(config: LogConfig, pool: &Pool, store: &dyn PageStore, meta: &Meta) -> Result<(Result<Log>, Redone)> {
+/// the first result is the error, and the recovered data can be read. `progress` gets the bytes of the log that were
+/// applied, and those that there are.
+fn recover(config: LogConfig, opened: &Opened, progress: &mut dyn FnMut(u64, u64)) -> Result<(Result<Log>, Redone)> {
+    let Opened { pool, store, meta, .. } = opened;
     let from = LogPosition { lsn: meta.redo, epoch: meta.epoch };
     let mut ahead = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
     store.file().secure()?;
-    let freed = Redo::first_pass(store, meta.table, &mut ahead)?;
+    let freed = Redo::first_pass(&**store, meta.table, &mut ahead)?;
+    let log_bytes = ahead.bytes();
     let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
     // The log is resumed before redo, which may evict pages: the end of the log may be in the file cache only.
     let resumed = match Log::resume(ahead) {
         Err(cause @ Error::Full { .. }) => Err(cause),
         resumed => Ok(resumed?),
     };
-    let redone = Redo::new(pool, store, meta.table, meta.high_water).without(freed).run(&mut reader)?;
+    let redo = Redo::new(pool, &**store, meta.table, meta.high_water).without(freed);
+    let redone = redo.run(&mut reader, &mut |done| progress(done, log_bytes))?;
     tracing::info!(end = %redone.end, applied = redone.applied, skipped = redone.skipped, "recovered");
     Ok((resumed, redone))
 }

@@ -2,11 +2,13 @@
 //! the meaning of the data.
 
 use crate::base::{Error, Result, limits};
-use crate::db::Database;
+use crate::db::maintenance::progress::Listener;
+use crate::db::{Database, Phase, Progress};
 use crate::log::LogShape;
 use crate::store::{DeltaBlocks, StoreKind};
 use crate::txn::Durability;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The default size of the cache, in bytes.
@@ -77,6 +79,7 @@ pub struct Builder {
     pub(crate) writers: usize,
     pub(crate) most_payload: usize,
     pub(crate) superseded_bytes: Option<u64>,
+    pub(in crate::db) on_recovery: Option<Listener>,
 }
 
 impl Default for Builder {
@@ -100,6 +103,7 @@ impl Default for Builder {
             writers: 1,
             most_payload: crate::log::MAX_PAYLOAD,
             superseded_bytes: None,
+            on_recovery: None,
         }
     }
 }
@@ -399,6 +403,29 @@ impl Builder {
     pub fn compression_threads(mut self, threads: usize) -> Builder {
         self.compression_threads = threads;
         self
+    }
+
+    /// Calls `progress` at intervals while [`Builder::open`] recovers a database that was not closed, and once when the
+    /// recovery is complete. The default is to call nothing.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("forest.duramen");
+    /// let options = duramen::Database::builder()
+    ///     .on_recovery(|progress| eprintln!("recovering: {} of {} bytes of the log", progress.done, progress.of));
+    /// let db = options.open_or_create(&path)?;
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    #[must_use]
+    pub fn on_recovery(mut self, progress: impl Fn(Progress) + Send + Sync + 'static) -> Builder {
+        self.on_recovery = Some(Listener(Arc::new(progress)));
+        self
+    }
+
+    pub(super) fn note_recovery(&self, done: u64, of: u64) {
+        if let Some(Listener(progress)) = &self.on_recovery {
+            progress(Progress { phase: Phase::Recovering, done, of });
+        }
     }
 
     /// The number of background threads that write dirty pages before their space in the cache is needed, so that

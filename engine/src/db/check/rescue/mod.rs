@@ -170,6 +170,8 @@ fn replay(opened: &Opened, config: &LogConfig) -> Result<(Redone, Option<Error>)
     let read = || log::read_damaged(config.clone(), from, last)?.ok_or_else(|| missing_log(config));
     let freed = Redo::first_pass(&**store, table, &mut read()?)?;
     let mut reader = read()?;
-    let redone = Redo::new(pool, &**store, table, high_water.max(store.ids_end())).without(freed).run(&mut reader)?;
+    let redone = Redo::new(pool, &**store, table, high_water.max(store.ids_end()))
+        .without(freed)
+        .run(&mut reader, &mut |_| ())?;
     Ok((redone, reader.take_damage()))
 }
