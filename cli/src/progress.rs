@@ -119,6 +119,7 @@ impl PhaseMeter {
             Phase::Sampling => ("sampling for dictionaries", Unit::Count("pages")),
             Phase::Training => ("training dictionaries", Unit::Count("steps")),
             Phase::Rebuilding => (self.rebuilding, Unit::Count("entries")),
+            Phase::Freeing => ("freeing old pages", Unit::Count("steps")),
             Phase::Searching => ("searching for unused dictionaries", Unit::Count("pages")),
             Phase::Shrinking => ("shrinking", Unit::Bytes),
             _ => ("working", Unit::Count("steps")),
@@ -205,6 +206,7 @@ mod tests {
             (Phase::Sampling, 8, "sampling for dictionaries"),
             (Phase::Training, 7, "training dictionaries"),
             (Phase::Rebuilding, 900, "compacting"),
+            (Phase::Freeing, 1, "freeing old pages"),
             (Phase::Searching, 8, "searching for unused dictionaries"),
             (Phase::Shrinking, 4096, "shrinking"),
         ] {

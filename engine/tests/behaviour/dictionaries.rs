@@ -101,7 +101,8 @@ fn a_compaction_reports_all_of_its_work_for_dictionaries() -> Result<()> {
         let mut reports = Vec::new();
         let plan = CompressionPlan::new(strategy, Compression::Zstd(3)).dictionary(true);
         db.compact_with(&plan, |done| reports.push(done))?;
-        let expected = [(Phase::Sampling, pages), (Phase::Training, 7), (Phase::Rebuilding, 10_000)];
+        let expected =
+            [(Phase::Sampling, pages), (Phase::Training, 7), (Phase::Rebuilding, 10_000), (Phase::Freeing, 1)];
         let analyzed = [(Phase::Analyzing, pages)];
         let analyzed = if strategy == Strategy::All { &[][..] } else { &analyzed };
         assert_eq!(whole_phases(&reports), [analyzed, &expected].concat(), "{reports:?}");

@@ -249,6 +249,7 @@ fn a_compaction_reports_its_analysis_and_then_its_entries() -> Result<()> {
         assert_eq!(last(Phase::Rebuilding), Some(whole(Phase::Rebuilding, entries)));
         let rebuilding = reports.iter().filter(|progress| progress.phase == Phase::Rebuilding);
         assert!(rebuilding.into_iter().all(|progress| progress.of == entries), "{reports:?}");
+        assert_eq!(last(Phase::Freeing), Some(whole(Phase::Freeing, 1)));
         assert!(last(Phase::Shrinking).is_some_and(|progress| progress.of > 0), "{reports:?}");
         assert_eq!([Phase::Sampling, Phase::Training, Phase::Searching].map(last), [None; 3]);
     }

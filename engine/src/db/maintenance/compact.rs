@@ -127,9 +127,12 @@ impl Database {
             before.iter().for_each(|(table, policy)| shared.engine.set_policy(*table, *policy));
             return Err(error);
         }
+        let freeing = |done| Progress { phase: Phase::Freeing, done, of: 1 };
+        progress(freeing(0));
         shared.engine.reclaim_before(&catalog_tree(), shared.engine.last_end())?;
         shared.engine.prune_all();
         shared.engine.checkpoint_with_room()?;
+        progress(freeing(1));
         self.drop_dictionaries(progress)?;
         let _writer = shared.engine.lock_writer()?;
         shared.engine.shrink_fully(&mut |done, of| progress(Progress { phase: Phase::Shrinking, done, of }))?;

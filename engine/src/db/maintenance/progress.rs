@@ -20,6 +20,9 @@ pub enum Phase {
     Training,
     /// Tables are rebuilt, or copied to a new file. Counts entries.
     Rebuilding,
+    /// The old pages of the rebuilt tables are freed. Counts one step. With [`StoreKind::Shadow`](crate::db::StoreKind)
+    /// this punches holes in the file, which takes long in some file systems.
+    Freeing,
     /// The dictionaries that no page needs are searched for. Counts pages.
     Searching,
     /// Pages move to the front of the file, and it is cut off. Counts free bytes that have left the file.
