@@ -133,17 +133,23 @@ pub(super) fn disk() -> Arc<Failing> {
 }
 
 fn create(kind: StoreKind, disk: &Arc<Failing>) -> Arc<dyn PageStore> {
-    crate::store::create(kind, disk.clone(), Path::new("db"), meta()).unwrap()
+    crate::store::create(kind, disk.clone(), Path::new("db"), meta_of(kind)).unwrap()
 }
 
-/// A test of what is above the seam, once with each store.
+/// A test of what is above the seam, once with each store. `not_shadow` are tests that count writes, or that expect an
+/// error of the first write that fails: the `shadow` store gives its reserve up and writes again.
 macro_rules! on_each_store {
-    ($($test:ident)*) => {
+    ($($test:ident)* ; not_shadow: $($counting:ident)*) => {
         mod on_the_table_store {
             $(#[test] fn $test() { super::$test(crate::store::StoreKind::Table); })*
+            $(#[test] fn $counting() { super::$counting(crate::store::StoreKind::Table); })*
+        }
+        mod on_the_shadow_store {
+            $(#[test] fn $test() { super::$test(crate::store::StoreKind::Shadow); })*
         }
         mod on_the_slot_store {
             $(#[test] fn $test() { super::$test(crate::store::StoreKind::Slots); })*
+            $(#[test] fn $counting() { super::$counting(crate::store::StoreKind::Slots); })*
         }
     };
 }

@@ -10,10 +10,8 @@ on_each_store! {
     pages_whose_log_is_durable_are_evicted_without_a_sync
     clean_pages_go_before_changed_ones
     the_writers_leave_nothing_to_write_for_eviction
-    a_thread_that_finds_no_frame_in_the_stock_writes_a_few_pages
     the_writers_sleep_until_the_stock_is_low
     a_flush_writes_what_was_changed_before_and_nothing_else
-    a_failed_write_leaves_the_page_changed
     a_damaged_page_is_named_and_the_others_are_read
     inner_pages_stay_while_others_can_go_where_the_pool_keeps_them
     a_pinned_page_stays
@@ -21,7 +19,10 @@ on_each_store! {
     a_forgotten_page_is_gone_and_its_frame_is_used_again
     prefetching_reads_nothing_in
     memory_is_bound_by_the_frames
-    an_id_that_no_page_has_costs_no_memory
+    an_id_that_no_page_has_costs_no_memory;
+    not_shadow:
+    a_thread_that_finds_no_frame_in_the_stock_writes_a_few_pages
+    a_failed_write_leaves_the_page_changed
 }
 
 struct Bench {
@@ -40,12 +41,17 @@ fn bench(kind: StoreKind, frames: usize) -> Bench {
 }
 
 fn put(mut guard: WriteGuard<'_>, lsn: u64, seed: u64) {
-    let page = sample(guard.id().0, lsn, seed);
+    let page = sample_of(guard.len(), guard.id().0, lsn, seed);
     guard.copy_from_slice(&page);
     guard.mark_dirty(Lsn(lsn));
 }
 
 impl Bench {
+    /// A sound page of this store.
+    fn sample(&self, id: u32, lsn: u64, seed: u64) -> Vec<u8> {
+        sample_of(self.pool.page_size(), id, lsn, seed)
+    }
+
     fn append(&self, to: u64) {
         self.log.appended.store(to, Ordering::SeqCst);
     }
@@ -53,13 +59,13 @@ impl Bench {
     /// Pages `ids`, in the store and not in memory.
     fn stored(&self, ids: std::ops::Range<u32>) {
         for id in ids {
-            self.store.write(PageId(id), &sample(id, 0, u64::from(id))).unwrap();
+            self.store.write(PageId(id), &self.sample(id, 0, u64::from(id))).unwrap();
         }
     }
 
     fn in_store(&self, ids: std::ops::Range<u32>) -> Vec<Vec<u8>> {
         let read = |id| {
-            let mut page = vec![0; PAGE_SIZE];
+            let mut page = vec![0; self.pool.page_size()];
             assert!(self.store.read(PageId(id), &mut page).unwrap().is_some());
             page
         };
@@ -67,7 +73,7 @@ impl Bench {
     }
 
     fn reads_as(&self, id: u32, lsn: u64, seed: u64) {
-        assert_eq!(&*self.pool.read(PageId(id)).unwrap(), sample(id, lsn, seed), "page {id}");
+        assert_eq!(&*self.pool.read(PageId(id)).unwrap(), self.sample(id, lsn, seed), "page {id}");
     }
 }
 
@@ -147,7 +153,7 @@ fn the_writers_leave_nothing_to_write_for_eviction(kind: StoreKind) {
     assert_eq!((bench.log.syncs.load(Ordering::SeqCst), bench.pool.stats().resident), (1, 64));
     // A page of the stock can still be used and changed. It then stays.
     let of_stock: Vec<u32> =
-        (0..64).filter(|id| bench.in_store(*id..*id + 1) == [sample(*id, 1 + u64::from(*id), 3)]).collect();
+        (0..64).filter(|id| bench.in_store(*id..*id + 1) == [bench.sample(*id, 1 + u64::from(*id), 3)]).collect();
     assert_eq!(of_stock.len(), 8);
     bench.reads_as(of_stock[0], 1 + u64::from(of_stock[0]), 3);
     put(bench.pool.latch(PageId(of_stock[1])).unwrap(), 900, 4);
@@ -226,13 +232,13 @@ fn a_flush_writes_what_was_changed_before_and_nothing_else(kind: StoreKind) {
     put(bench.pool.latch(PageId(5)).unwrap(), 900, 8);
     bench.pool.flush_before(Lsn(30)).unwrap();
     assert_eq!(bench.pool.stats().writes, 20);
-    let mut page = vec![0; PAGE_SIZE];
+    let mut page = vec![0; bench.pool.page_size()];
     for id in 0..40 {
         assert!(bench.store.read(PageId(id), &mut page).unwrap().is_some());
         let expected = match id {
-            5 => sample(5, 900, 8),
-            0..20 => sample(id, 10 + u64::from(id), 3),
-            _ => sample(id, 0, u64::from(id)),
+            5 => bench.sample(5, 900, 8),
+            0..20 => bench.sample(id, 10 + u64::from(id), 3),
+            _ => bench.sample(id, 0, u64::from(id)),
         };
         assert_eq!(page, expected, "page {id}");
     }
@@ -267,7 +273,7 @@ fn a_damaged_page_is_named_and_the_others_are_read(kind: StoreKind) {
     bench.stored(0..10);
     let mut file = vec![0; bench.disk.size().unwrap() as usize];
     bench.disk.read_at(0, &mut file).unwrap();
-    let page = &sample(3, 0, 3)[..48];
+    let page = &bench.sample(3, 0, 3)[..48];
     let at = file.windows(48).position(|bytes| bytes == page).unwrap() as u64 + 40;
     let mut byte = [0];
     bench.disk.read_at(at, &mut byte).unwrap();
@@ -285,9 +291,9 @@ fn a_damaged_page_is_named_and_the_others_are_read(kind: StoreKind) {
 }
 
 /// A sound inner page of one child.
-fn inner(id: u32) -> Vec<u8> {
+fn inner(page_size: usize, id: u32) -> Vec<u8> {
     let mut builder = PageBuilder::new(
-        PAGE_SIZE,
+        page_size,
         &PageSpec {
             id: PageId(id),
             table: TableId(7),
@@ -301,7 +307,7 @@ fn inner(id: u32) -> Vec<u8> {
         },
     );
     assert!(builder.push(b"", Record::inline(&[1, 0, 0, 0])));
-    let mut page = vec![0; PAGE_SIZE];
+    let mut page = vec![0; page_size];
     unpack(&builder.finish(), &mut page).unwrap();
     page
 }
@@ -311,7 +317,7 @@ fn inner_pages_stay_while_others_can_go_where_the_pool_keeps_them(kind: StoreKin
         let mut bench = bench(kind, 8);
         bench.pool = bench.pool.keeping_inner(keeps);
         for id in 0..12 {
-            bench.store.write(PageId(id), &inner(id)).unwrap();
+            bench.store.write(PageId(id), &inner(bench.pool.page_size(), id)).unwrap();
         }
         bench.stored(12..60);
         (0..5).for_each(|id| drop(bench.pool.read(PageId(id)).unwrap()));

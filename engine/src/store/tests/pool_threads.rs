@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 const PAGES: u32 = 40;
 
 /// A page that counts: its payload is one number.
-fn counter(id: u32, lsn: u64, count: u64) -> Vec<u8> {
-    let mut page = vec![0; PAGE_SIZE];
+fn counter(page_size: usize, id: u32, lsn: u64, count: u64) -> Vec<u8> {
+    let mut page = vec![0; page_size];
     unpack(&run_page(PageId(id), TableId(7), PageId::NONE, &count.to_le_bytes()), &mut page).unwrap();
     put_u64(&mut page, 0, lsn);
     page
@@ -20,9 +20,10 @@ on_each_store! {
     a_page_wanted_by_many_is_read_once
     a_freed_page_never_comes_back_from_a_flush_that_was_under_way
     a_flush_waits_for_the_batch_that_is_being_applied
-    a_flush_waits_for_the_pages_that_another_thread_is_writing
     a_flush_does_not_wait_for_what_other_threads_begin_to_write_after_it
-    a_page_can_be_used_while_it_is_written_to_be_evicted
+    a_page_can_be_used_while_it_is_written_to_be_evicted;
+    not_shadow:
+    a_flush_waits_for_the_pages_that_another_thread_is_writing
 }
 
 struct Bench {
@@ -37,7 +38,7 @@ fn bench(kind: StoreKind, frames: usize) -> Bench {
     let disk = disk();
     let store = create(kind, &disk);
     for id in 0..PAGES {
-        store.write(PageId(id), &counter(id, 0, 0)).unwrap();
+        store.write(PageId(id), &counter(page_size(kind), id, 0, 0)).unwrap();
     }
     let log = Arc::new(Log::default());
     log.appended.store(1 << 60, Ordering::SeqCst);
@@ -55,13 +56,14 @@ impl Bench {
         let mut guard = self.pool.latch(PageId(id)).unwrap();
         let lsn = self.lsn.fetch_add(1, Ordering::SeqCst);
         let count = payload(&guard) + 1;
-        guard.copy_from_slice(&counter(id, lsn, count));
+        let page = counter(guard.len(), id, lsn, count);
+        guard.copy_from_slice(&page);
         guard.mark_dirty(Lsn(lsn));
     }
 
     /// What the store has.
     fn stored(&self, id: u32) -> u64 {
-        let mut page = vec![0; PAGE_SIZE];
+        let mut page = vec![0; self.pool.page_size()];
         assert!(self.store.read(PageId(id), &mut page).unwrap().is_some());
         payload(&page)
     }
@@ -98,7 +100,7 @@ fn no_change_is_lost_between_writers_readers_stock_and_checkpoints(kind: StoreKi
                 let before = Lsn(bench.lsn.load(Ordering::SeqCst));
                 bench.pool.flush_before(before).unwrap();
                 let frozen = bench.store.freeze();
-                bench.store.finish(frozen, meta()).unwrap();
+                bench.store.finish(frozen, meta_of(kind)).unwrap();
                 std::thread::yield_now();
             }
         });
@@ -107,7 +109,7 @@ fn no_change_is_lost_between_writers_readers_stock_and_checkpoints(kind: StoreKi
     });
     bench.pool.flush_before(Lsn::MAX).unwrap();
     let (mut in_pool, mut in_store) = (0, 0);
-    let mut page = vec![0; PAGE_SIZE];
+    let mut page = vec![0; bench.pool.page_size()];
     for id in 0..PAGES {
         in_pool += payload(&bench.pool.read(PageId(id)).unwrap());
         assert!(bench.store.read(PageId(id), &mut page).unwrap().is_some());
@@ -178,7 +180,8 @@ fn a_freed_page_never_comes_back_from_a_flush_that_was_under_way(kind: StoreKind
             let id = 1000 + round % 3;
             let mut guard = bench.pool.create(PageId(id)).unwrap();
             let lsn = bench.lsn.fetch_add(1, Ordering::SeqCst);
-            guard.copy_from_slice(&counter(id, lsn, 1));
+            let page = counter(guard.len(), id, lsn, 1);
+            guard.copy_from_slice(&page);
             guard.mark_dirty(Lsn(lsn));
             drop(guard);
             if round % 2 == 0 {
