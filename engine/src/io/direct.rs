@@ -204,10 +204,15 @@ impl DirectIo {
 
     /// Reads a unit to the front of the buffer, with zeros behind the end of the file.
     fn read_unit(&self, buffer: &mut Buffer, start: u64) -> Result<()> {
-        let read = buffer.read(&self.file, start, usize_of(self.unit))?;
-        // Zeros written over bytes that could not be read would damage the neighbours of this write.
-        if (read as u64) < self.unit && (self.fixed_len || start + (read as u64) < self.file.metadata()?.len()) {
-            return Err(ErrorKind::UnexpectedEof.into());
+        let mut read = buffer.read(&self.file, start, usize_of(self.unit))?;
+        if (read as u64) < self.unit {
+            // Zeros written over bytes that could not be read would damage the neighbours of this write. The file may
+            // have become longer since the read, by a write behind this unit. So the length comes first.
+            let len = if self.fixed_len { u64::MAX } else { self.file.metadata()?.len() };
+            read = buffer.read(&self.file, start, usize_of(self.unit))?;
+            if (read as u64) < self.unit.min(len.saturating_sub(start)) {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
         }
         buffer.bytes_mut().get_mut(read..usize_of(self.unit)).unwrap_or_default().fill(0);
         Ok(())
@@ -281,6 +286,35 @@ mod tests {
                 direct.read_at((at * EACH) as u64, &mut bytes).unwrap();
                 assert_eq!(bytes, [byte ^ at as u8; EACH], "write {at}");
             }
+        }
+    }
+
+    #[test]
+    fn a_part_of_the_last_block_can_be_written_while_the_file_becomes_longer() {
+        let folder = tempfile::tempdir().unwrap();
+        let (rounds, barrier) = (4000, std::sync::Barrier::new(2));
+        let direct = open(&folder.path().join("f"), 4096);
+        std::thread::scope(|scope| {
+            let (direct, barrier) = (&direct, &barrier);
+            scope.spawn(move || {
+                for at in 0..rounds {
+                    barrier.wait();
+                    direct.write_at((2 * at + 1) * 4096, &[2; 4096]).unwrap();
+                    barrier.wait();
+                }
+            });
+            for at in 0..rounds {
+                barrier.wait();
+                let written = direct.write_at(2 * at * 4096, &[1; 700]);
+                barrier.wait();
+                written.unwrap();
+            }
+        });
+        for at in 0..rounds {
+            let mut bytes = [0; 8192];
+            direct.read_at(2 * at * 4096, &mut bytes).unwrap();
+            let (front, rest) = bytes.split_at(700);
+            assert!(front == [1; 700] && rest[..3396] == [0; 3396] && rest[3396..] == [2; 4096], "round {at}");
         }
     }
 
