@@ -9,16 +9,20 @@ use rustix::fs::{
     AtFlags, Dir, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, openat, readlinkat, renameat, statat,
     unlinkat,
 };
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::{Errno, fcntl_dupfd_cloexec, retry_on_intr};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The number of links that are followed in a row before they are taken for a cycle. It is the limit of Linux.
 const MOST_LINKS: usize = 40;
+
+/// The descriptors below this one are those of the standard streams.
+const FIRST_DESCRIPTOR: RawFd = 3;
 
 const LOOK: &str = "cannot look at";
 
@@ -139,6 +143,7 @@ impl FileVolume {
         let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let flags = if alone && self.is_block_device(name.as_ref())? { flags | OFlags::EXCL } else { flags };
         let opened = retry_on_intr(|| openat(&*self.handle, name, flags, access));
+        let opened = opened.and_then(|file| with_descriptor_from(FIRST_DESCRIPTOR, file));
         match (opened, mode) {
             (Ok(file), _) => {
                 // A device or a pipe has the length 0. It would look like an empty file, in which a database can be
@@ -292,6 +297,14 @@ impl Volume for FileVolume {
     fn path(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
+}
+
+/// The same open file, with a descriptor that is at least `least`.
+///
+/// In a program that has closed its standard streams, the next files that it opens get their descriptors. Whatever then
+/// writes a message to standard output or standard error would write it over the front of the file.
+fn with_descriptor_from(least: RawFd, file: OwnedFd) -> rustix::io::Result<OwnedFd> {
+    if file.as_raw_fd() >= least { Ok(file) } else { fcntl_dupfd_cloexec(&file, least) }
 }
 
 /// A held lock. The system releases it when the file is closed, and therefore when the process dies.
@@ -473,6 +486,21 @@ mod tests {
         volume.sync().unwrap();
         volume.remove("other").unwrap();
         assert!(!at("c/b/other").exists());
+    }
+
+    #[test]
+    fn a_file_with_the_descriptor_of_a_standard_stream_gets_another_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        write(&path, b"x").unwrap();
+        let file = OwnedFd::from(File::open(&path).unwrap());
+        let low = file.as_raw_fd();
+        let moved = with_descriptor_from(low + 1, file).unwrap();
+        assert!(moved.as_raw_fd() > low);
+        assert!(rustix::io::fcntl_getfd(&moved).unwrap().contains(rustix::io::FdFlags::CLOEXEC));
+        let kept = moved.as_raw_fd();
+        let moved = File::from(with_descriptor_from(kept, moved).unwrap());
+        assert_eq!((moved.as_raw_fd(), std::io::read_to_string(moved).unwrap().as_str()), (kept, "x"));
     }
 
     #[test]
