@@ -12,6 +12,11 @@ pub enum Fault {
     FailRead,
     /// A write returns an error, and nothing is written.
     FailWrite,
+    /// A write returns an error, although the first half of its bytes, or all of them, were written.
+    FailLate,
+    /// A call that neither reads, writes nor syncs returns an error, and nothing has changed: to open, create, rename,
+    /// remove, list, trim, resize or reserve.
+    Refuse,
     /// A write returns, but is never applied.
     LoseWrite,
     /// A write is applied to other device blocks of the file.
@@ -20,7 +25,7 @@ pub enum Fault {
 
 impl Fault {
     /// How many kinds there are.
-    const COUNT: usize = 5;
+    const COUNT: usize = 7;
 }
 
 /// Which of the calls of its kind a fault hits.

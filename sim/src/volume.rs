@@ -164,6 +164,7 @@ impl Volume for FailingVolume {
         let path = self.path(name);
         let mut state = self.state.lock();
         state.powered("cannot open", &path)?;
+        state.healthy(Fault::Refuse, "cannot open", name, &path)?;
         let file = match (state.names.get(name), mode) {
             (Some(_), OpenMode::CreateNew) => return Err(Error::Exists { path }),
             (Some(&file), _) => file,
@@ -176,6 +177,7 @@ impl Volume for FailingVolume {
     fn remove(&self, name: &str) -> Result<()> {
         let mut state = self.state.lock();
         state.powered("cannot remove", &self.path(name))?;
+        state.healthy(Fault::Refuse, "cannot remove", name, &self.path(name))?;
         if state.names.contains_key(name) {
             state.rename(Naming::Remove { name: name.to_owned() });
         }
@@ -185,6 +187,7 @@ impl Volume for FailingVolume {
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         let mut state = self.state.lock();
         state.powered("cannot rename", &self.path(from))?;
+        state.healthy(Fault::Refuse, "cannot rename", from, &self.path(from))?;
         if state.names.contains_key(from) && state.names.contains_key(to) {
             return Err(Error::Exists { path: self.path(to) });
         }
@@ -194,12 +197,14 @@ impl Volume for FailingVolume {
     fn replace(&self, from: &str, to: &str) -> Result<()> {
         let mut state = self.state.lock();
         state.powered("cannot rename", &self.path(from))?;
+        state.healthy(Fault::Refuse, "cannot rename", from, &self.path(from))?;
         self.give_name(&mut state, from, to)
     }
 
     fn exchange(&self, one: &str, other: &str) -> Result<bool> {
         let mut state = self.state.lock();
         state.powered("cannot rename", &self.path(one))?;
+        state.healthy(Fault::Refuse, "cannot rename", one, &self.path(one))?;
         if let Some(missing) = [one, other].into_iter().find(|name| !state.names.contains_key(*name)) {
             return Err(Error::NotFound { path: self.path(missing) });
         }
@@ -208,8 +213,9 @@ impl Volume for FailingVolume {
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        let state = self.state.lock();
+        let mut state = self.state.lock();
         state.powered("cannot list", &self.path(""))?;
+        state.healthy(Fault::Refuse, "cannot list", "", &self.path(""))?;
         Ok(state.names.keys().filter(|name| name.starts_with(prefix)).cloned().collect())
     }
 
@@ -336,10 +342,15 @@ impl Disk for FailingDisk {
             true => state.astray(self.file, offset),
             false => offset,
         };
-        let fits = state.fitting(self.file, offset, buf.len());
+        let mut fits = state.fitting(self.file, offset, buf.len());
+        let late = state.healthy(Fault::FailLate, "cannot write", &self.name, &self.path);
+        if late.is_err() && state.events.len().is_multiple_of(2) {
+            fits /= 2;
+        }
         if fits > 0 {
             state.change(self.file, Change::Write { offset, data: buf[..fits].into() });
         }
+        late?;
         if fits < buf.len() { Err(Error::Full { path: self.path.clone() }) } else { Ok(()) }
     }
 
@@ -366,6 +377,7 @@ impl Disk for FailingDisk {
         self.writable()?;
         let mut state = self.state.lock();
         state.powered("cannot trim", &self.path)?;
+        state.healthy(Fault::Refuse, "cannot trim", &self.name, &self.path)?;
         if len > 0 && !state.ignores_trims {
             state.change(self.file, Change::Trim { offset, len });
         }
@@ -376,6 +388,7 @@ impl Disk for FailingDisk {
         self.writable()?;
         let mut state = self.state.lock();
         state.powered("cannot resize", &self.path)?;
+        state.healthy(Fault::Refuse, "cannot resize", &self.name, &self.path)?;
         if len > MAX_LEN {
             return Err(self.error("cannot resize", ErrorKind::FileTooLarge));
         }
@@ -388,6 +401,7 @@ impl Disk for FailingDisk {
         self.writable()?;
         let mut state = self.state.lock();
         state.powered("cannot reserve space for", &self.path)?;
+        state.healthy(Fault::Refuse, "cannot reserve space for", &self.name, &self.path)?;
         if range.end > MAX_LEN {
             return Err(self.error("cannot reserve space for", ErrorKind::FileTooLarge));
         }

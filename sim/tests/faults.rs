@@ -77,6 +77,45 @@ fn reads_and_writes_fail_as_told() {
 }
 
 #[test]
+fn a_write_that_fails_late_has_written_half_of_its_bytes_or_all() {
+    let volume = FailingVolume::new(1);
+    let disk = durable(&volume, "f", b"abcd");
+    let mut found = Vec::new();
+    for _ in 0..2 {
+        disk.write_at(0, b"abcd").unwrap();
+        volume.inject(Fault::FailLate, Trigger::once());
+        assert!(matches!(disk.write_at(0, b"wxyz"), Err(Error::Io { .. })));
+        found.push(content(&volume, "f"));
+        disk.sync().unwrap();
+    }
+    found.sort();
+    assert_eq!(found, [b"wxcd", b"wxyz"]);
+}
+
+#[test]
+fn a_call_that_is_refused_changes_nothing() {
+    let volume = FailingVolume::new(1);
+    let disk = durable(&volume, "f", b"abc");
+    let calls: [&dyn Fn() -> duramen::Result<()>; 10] = [
+        &|| volume.open("f", OpenMode::Write).map(drop),
+        &|| volume.open("new", OpenMode::CreateNew).map(drop),
+        &|| volume.rename("f", "new"),
+        &|| volume.replace("f", "new"),
+        &|| volume.exchange("f", "f").map(drop),
+        &|| volume.remove("f"),
+        &|| volume.list("").map(drop),
+        &|| disk.trim(0, 3),
+        &|| disk.resize(1),
+        &|| disk.reserve(8192),
+    ];
+    for (number, call) in calls.iter().enumerate() {
+        volume.inject(Fault::Refuse, Trigger::once());
+        assert!(matches!(call(), Err(Error::Io { .. })), "call {number}");
+        assert_eq!((content(&volume, "f"), volume.list("").unwrap().len()), (b"abc".to_vec(), 1), "call {number}");
+    }
+}
+
+#[test]
 fn a_device_without_trims_keeps_every_byte() {
     for (volume, left) in [(FailingVolume::new(1).without_trims(), 1), (FailingVolume::new(1), 0)] {
         let disk = durable(&volume, "f", &[1; 8192]);

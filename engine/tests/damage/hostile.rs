@@ -504,7 +504,7 @@ fn count(db: &Database) -> Result<u32> {
 #[test]
 fn a_failing_device_loses_nothing_that_was_acknowledged() -> Result<()> {
     let mut failures = 0;
-    for fault in [Fault::FailWrite, Fault::FailSync, Fault::FailRead] {
+    for fault in [Fault::FailWrite, Fault::FailLate, Fault::FailSync, Fault::FailRead, Fault::Refuse] {
         for after in 0..40 {
             let volume = FailingVolume::new(after);
             let db = options().durability(Durability::Commit).create_on(Arc::new(volume.clone()), NAME)?;
@@ -527,4 +527,51 @@ fn a_failing_device_loses_nothing_that_was_acknowledged() -> Result<()> {
     }
     assert!(failures > 40, "{failures}");
     Ok(())
+}
+
+/// Failures that need not stop writers: the next try can succeed.
+#[test]
+fn a_database_that_goes_on_after_a_failed_call_loses_nothing() -> Result<()> {
+    let mut gone_on = 0;
+    for fault in [Fault::FailWrite, Fault::FailLate, Fault::FailRead, Fault::Refuse] {
+        for (store, after) in STORES.into_iter().flat_map(|store| (0..40).map(move |after| (store, after))) {
+            gone_on += go_on_after(fault, store, after)?;
+        }
+    }
+    assert!(gone_on > 40, "{gone_on}");
+    Ok(())
+}
+
+/// Commits and takes checkpoints while one call fails, then cuts the power after each commit. Gives 1 if a call has
+/// failed and all commits have succeeded.
+fn go_on_after(fault: Fault, store: StoreKind, after: u64) -> Result<u32> {
+    let what = format!("{store:?}, {fault:?} after {after}");
+    let volume = FailingVolume::new(after);
+    let db = options().store(store).durability(Durability::Commit).create_on(Arc::new(volume.clone()), NAME)?;
+    volume.inject(fault, Trigger::once().after(after * 2));
+    let (mut acknowledged, mut failures, mut marks) = (0, 0, Vec::new());
+    while acknowledged < 20 {
+        match put(&db, acknowledged * 50..(acknowledged + 1) * 50) {
+            Ok(()) => acknowledged += 1,
+            Err(Error::Poisoned { .. }) => break,
+            Err(_) => failures += 1,
+        }
+        assert!(failures < 3, "{what}");
+        marks.push((volume.events(), acknowledged));
+        if acknowledged % 4 == 3 {
+            failures += u32::from(db.checkpoint().is_err());
+        }
+    }
+    drop(db);
+    marks.push((volume.events(), acknowledged));
+    for (event, acknowledged) in marks.into_iter().rev().step_by(4) {
+        for choice in [CutChoice::KeepAll, CutChoice::DropUnsynced, CutChoice::Random(after)] {
+            let state = volume.crash(Cut { event, choice });
+            let db = options().open_on(Arc::new(state), NAME).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let found = count(&db)?;
+            assert!(found == acknowledged * 50 || found == acknowledged * 50 + 50, "{what}: {found}, {acknowledged}");
+            assert_eq!(db.verify(|_| ())?.findings, [], "{what}");
+        }
+    }
+    Ok(u32::from(failures > 0 && acknowledged == 20))
 }
