@@ -68,8 +68,9 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// Errors of reading and writing. The database stays intact if it stops at any point. [`Error::Corrupt`], which
-    /// names the table, if a page is damaged: then no table is rebuilt. Read the damaged one with
+    /// Errors of reading and writing. The database stays intact if it stops at any point.
+    /// [`Error::Corrupt`](crate::Error::Corrupt), which names the table, if a page is damaged: then no table is
+    /// rebuilt. Read the damaged one with
     /// [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage).
     pub fn compact(&self, mut progress: impl FnMut(Progress)) -> Result<CompactReport> {
         self.compact_to(&HashMap::new(), &mut progress)
