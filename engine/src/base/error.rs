@@ -293,8 +293,9 @@ pub enum Error {
     /// The handle was opened read-only.
     #[error("the database is open read-only{OPEN_TO_WRITE}")]
     ReadOnly,
-    /// The handle cannot write, because of a failure, or because it was opened where the file was damaged or the device
-    /// had no space for a log. Commits acknowledged before are safe and readable.
+    /// The handle cannot write, because of a failure, because it was opened where the file was damaged or the device
+    /// had no space for a log, or because this process is a child that `fork` has made after the opening. Commits
+    /// acknowledged before are safe and readable.
     #[error("nothing can be written ({cause}); {STAYS_READABLE}{REOPEN}")]
     Poisoned {
         /// The message of the first failure.

@@ -21,6 +21,8 @@ pub(crate) struct Shared {
     pub(crate) flush_interval: Duration,
     pub(crate) version_memory: usize,
     pub(crate) read_only: bool,
+    /// The id of the process that opened it.
+    pub(crate) process: u32,
     pub(crate) worker: Worker,
     /// Dropped last, so that the file is closed when a waiting process gets the lock.
     pub(crate) _lock: Option<Arc<dyn LockGuard>>,
@@ -43,7 +45,15 @@ pub(crate) struct WorkerState {
 
 impl Shared {
     pub(crate) fn check_writable(&self) -> Result<()> {
-        if self.read_only { Err(Error::ReadOnly) } else { Ok(()) }
+        if self.read_only { Err(Error::ReadOnly) } else { self.check_process() }
+    }
+
+    /// Fails in a child process that `fork` has made. Its parent has the threads, the locks and the newer state.
+    fn check_process(&self) -> Result<()> {
+        if std::process::id() == self.process {
+            return Ok(());
+        }
+        Err(Error::Poisoned { cause: "a parent process opened the database, before it made this one by fork".into() })
     }
 
     /// Called after each commit. Wakes the background thread if there is work.
@@ -136,6 +146,12 @@ impl Handle {
     fn finish(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
+        }
+        if let Err(error) = self.check_process() {
+            // The parent goes on with the files and the lock, and its threads cannot be joined here. So all of it stays
+            // in the memory of this process.
+            std::mem::forget(self.shared.clone());
+            return Err(error);
         }
         self.worker.state.lock().stop = true;
         self.worker.wake.notify_all();

@@ -374,6 +374,7 @@ fn shared(
         flush_interval: options.flush_interval,
         version_memory: options.version_memory,
         read_only,
+        process: std::process::id(),
         worker: Worker::default(),
         _lock: lock,
     })
