@@ -6,7 +6,8 @@
 //! be in this layer.
 //!
 //! * `pool`: [`Pool`] keeps pages in memory.
-//! * `seam`: [`PageStore`], the trait of all page stores. `kinds`: the table of all page stores, [`StoreKind`].
+//! * `seam`: [`PageStore`], the trait of all page stores. `place_bytes`: a place, as the log carries it.
+//! * `kinds`: the table of all page stores, [`StoreKind`].
 //! * `changed`: [`ChangedParts`], the parts of a page that have changed since its base.
 //! * `table`: the store that maps page ids to places in the file and writes every image to a new place.
 //! * `shadow`: the store that has two slots for each page, writes them in turn, and writes small changes to delta
@@ -21,6 +22,7 @@ mod compress;
 mod file;
 mod kinds;
 mod options;
+mod place_bytes;
 mod pool;
 mod rescue;
 mod seam;
@@ -44,11 +46,15 @@ pub(crate) use compress::{Dictionary, Primed, sealed_dictionary, train};
 pub use file::DatabaseFile;
 pub use kinds::StoreKind;
 pub use options::{DeltaBlocks, StoreOptions};
+pub use place_bytes::PlaceBytes;
 pub use pool::frame::{Pin, ReadGuard, WriteGuard};
 pub use pool::prefetch::Ahead;
 pub use pool::{Backing, Pool, PoolStats};
 pub use rescue::{RescuedStore, SuperblockChoice, Trust, open_damaged};
-pub use seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats};
+pub use seam::{
+    Base, FoundImage, Frozen, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo,
+    StoreRoom, StoreStats, StoreSurvey, StoreWrites,
+};
 pub use superblock::{ID_SLACK, Meta};
 pub use totals::WriteTotals;
 

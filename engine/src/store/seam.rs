@@ -1,4 +1,12 @@
-//! [`PageStore`], the trait between the buffer pool and a page store.
+//! [`PageStore`], the trait between the buffer pool and a page store. It joins one trait for each subject:
+//!
+//! * [`StoreReads`]: which pages have an image, and reading them.
+//! * [`StoreWrites`]: writing pages, and dropping those that have been freed.
+//! * [`StoreCheckpoints`]: what is durable, and how the next opening finds it.
+//! * [`StoreRedo`]: the places in log records, and what else recovery finds in the log.
+//! * [`StoreRoom`]: space on the device.
+//! * [`StoreCompression`]: compression of pages.
+//! * [`StoreSurvey`]: checks, rescue and statistics.
 //!
 //! A store keeps pages by their ids. Only the store knows where it writes them: a place is bytes that no other layer
 //! reads ([`PlaceBytes`]). The layers above decide when a page is written and which pages are free, and make the log
@@ -12,64 +20,17 @@
 //!   image of a page that has been dropped stays until the next checkpoint is durable.
 //!
 //! All methods may be called from several threads. The caller never writes a page twice at the same time, nor calls
-//! [`PageStore::drop_page`] for a page that is being written.
+//! [`StoreWrites::drop_page`] for a page that is being written.
 
 use super::changed::ChangedParts;
 use super::file::DatabaseFile;
 use super::options::DeltaBlocks;
+use super::place_bytes::PlaceBytes;
 use super::superblock::Meta;
 use super::{DictionaryId, PageCompression};
-use crate::base::bytes::take;
 use crate::base::{Error, Lsn, PageId, Result};
-use std::ops::Deref;
 
-/// The place of a page that was written outside the log. The log carries it, and only the store can read it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PlaceBytes {
-    len: u8,
-    bytes: [u8; PlaceBytes::MAX],
-}
-
-impl PlaceBytes {
-    /// The most bytes that a place can have.
-    pub const MAX: usize = 15;
-    /// A place of no bytes.
-    pub const EMPTY: PlaceBytes = PlaceBytes { len: 0, bytes: [0; PlaceBytes::MAX] };
-
-    /// A place of these bytes; `None` where they are more than [`PlaceBytes::MAX`].
-    pub fn new(place: &[u8]) -> Option<PlaceBytes> {
-        let mut bytes = [0; PlaceBytes::MAX];
-        bytes.get_mut(..place.len())?.copy_from_slice(place);
-        Some(PlaceBytes { len: u8::try_from(place.len()).ok()?, bytes })
-    }
-
-    /// Appends its length and its bytes to a log record.
-    pub fn encode(self, out: &mut Vec<u8>) {
-        out.push(self.len);
-        out.extend_from_slice(&self);
-    }
-
-    /// Decodes a place from the front of `input` and removes it there; `None` if there is none.
-    pub fn take(input: &mut &[u8]) -> Option<PlaceBytes> {
-        let len = take(input, 1)?.first().copied()?;
-        PlaceBytes::new(take(input, usize::from(len))?)
-    }
-}
-
-/// The error of a log record with a place that its store cannot have.
-pub(super) fn no_place(lsn: Lsn) -> Error {
-    Error::CorruptLog { lsn, what: "a record with a place that cannot be one".into() }
-}
-
-impl Deref for PlaceBytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        self.bytes.get(..usize::from(self.len)).unwrap_or_default()
-    }
-}
-
-/// The state between two batches that [`PageStore::freeze`] has noted.
+/// The state between two batches that [`StoreCheckpoints::freeze`] has noted.
 #[derive(Debug)]
 pub struct Frozen(pub(super) u64);
 
@@ -122,7 +83,7 @@ pub enum Base {
 /// Collects pages and writes them together. If it is dropped before [`PageWriter::write`], it writes nothing.
 pub trait PageWriter {
     /// Adds a page, whose bytes are copied. `changed` covers every byte that differs from the page's base, except the
-    /// LSN, if the store [wants to know](PageStore::wants_changes).
+    /// LSN, if the store [wants to know](StoreWrites::wants_changes).
     fn push(&mut self, id: PageId, page: &[u8], changed: ChangedParts) -> Base;
 
     /// Writes them all; nothing is synced. The log must be durable beyond the pages' LSNs. On an error no page has
@@ -131,22 +92,28 @@ pub trait PageWriter {
 }
 
 /// A page store. The documentation of the module says what every store promises.
-pub trait PageStore: Send + Sync + std::fmt::Debug {
-    /// The file, with superblocks and syncs.
-    fn file(&self) -> &DatabaseFile;
+pub trait PageStore:
+    StoreReads
+    + StoreWrites
+    + StoreCheckpoints
+    + StoreRedo
+    + StoreRoom
+    + StoreCompression
+    + StoreSurvey
+    + Send
+    + Sync
+    + std::fmt::Debug
+{
+}
 
+/// Which pages have an image, and reading them.
+pub trait StoreReads {
     /// Whether a page has an image. True if that cannot be known: then reading the page is an error.
     fn exists(&self, id: PageId) -> bool;
 
     /// False if a page certainly has no image. No page is read.
     fn may_exist(&self, id: PageId) -> bool {
         self.exists(id)
-    }
-
-    /// True if the store needs to know which parts of a page have changed. The pool then copies each page before a
-    /// change, to compare.
-    fn wants_changes(&self) -> bool {
-        false
     }
 
     /// Reads a page into `page`, which has the length of a page, and returns where it differs from its base. `None` if
@@ -168,38 +135,34 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         if self.may_exist(id) { None } else { Some(false) }
     }
 
-    /// Gives the store memory beside the cache, in bytes, for the parts of its page table or map that it would
-    /// otherwise read again to find pages.
-    fn give_memory(&self, _bytes: usize) {}
+    /// No page has this id or a greater one.
+    fn ids_end(&self) -> u32;
 
-    /// Uses the state that the store wrote when the database was closed. Call it only if nothing was written since, and
-    /// before anything is written.
-    fn use_closed_state(&self) {}
-
-    /// Marks the file as closed: both superblocks get `meta`. Call it after a checkpoint. Nothing may be written after
-    /// it.
-    fn close(&self, meta: Meta) -> Result<()> {
-        // Both superblocks: a closed database has no log, so damage to a single one must not make it unreadable.
-        self.file().write_meta(meta)?;
-        self.file().write_meta(meta)
-    }
-
-    /// From now on the store writes what it needs to find a page after each flush of the page, and not only at
-    /// checkpoints. For stores that need nothing it changes nothing.
-    fn persist_table(&self) {}
-
-    /// The policies of tables and what compression has done; `None` if the store does not compress pages.
-    fn compression(&self) -> Option<&PageCompression> {
-        None
-    }
-
-    /// The dictionary that the image of a page names. Only the image that was written last is read.
+    /// The pages with ids from `from` to before `to` that have an image, in order.
     ///
     /// # Errors
-    /// Errors of reading, also where it cannot be known because the image is damaged.
-    fn dictionary_of(&self, id: PageId) -> Result<Option<DictionaryId>> {
-        let _ = id;
-        Ok(None)
+    /// Errors of reading, if it cannot be known which pages these are.
+    fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>>;
+
+    /// Like [`StoreReads::pages_between`], but only pages that the store finds without reading pages, and only if a
+    /// transaction that did not commit may have written them.
+    fn known_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
+        self.pages_between(from, to)
+    }
+
+    /// Gives the store memory beside the cache, in bytes, for the parts of its page table or map that it would
+    /// otherwise read again to find pages.
+    fn give_memory(&self, bytes: usize) {
+        let _ = bytes;
+    }
+}
+
+/// Writing pages, and dropping those that have been freed.
+pub trait StoreWrites {
+    /// True if the store needs to know which parts of a page have changed. The pool then copies each page before a
+    /// change, to compare.
+    fn wants_changes(&self) -> bool {
+        false
     }
 
     /// Begins to write pages together.
@@ -217,26 +180,6 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// checkpoint. After an error the caller frees all of the pages.
     fn write_unlogged(&self, pages: &[(PageId, Vec<u8>)]) -> Result<Vec<PlaceBytes>>;
 
-    /// Whether the id of a dropped page may be used again at once. Otherwise it may be used once the redo point is
-    /// beyond the record that has freed the page, and after [`PageStore::discard_page`].
-    fn reuses_ids_at_once(&self) -> bool {
-        true
-    }
-
-    /// Notes that redo has read a change of a page: a power cut may have torn the last write of its image.
-    fn note_in_log(&self, id: PageId) {
-        let _ = id;
-    }
-
-    /// Notes the end of redo: no page of the database has a later change.
-    ///
-    /// # Errors
-    /// Errors of writing, if the store has to keep it.
-    fn note_log_end(&self, end: Lsn) -> Result<()> {
-        let _ = end;
-        Ok(())
-    }
-
     /// Drops a page that has been freed: it then has no image.
     ///
     /// # Errors
@@ -249,20 +192,21 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
         let _ = id;
     }
 
-    /// The pages with ids from `from` to before `to` that have an image, in order.
-    ///
-    /// # Errors
-    /// Errors of reading, if it cannot be known which pages these are.
-    fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>>;
-
-    /// Like [`PageStore::pages_between`], but only pages that the store finds without reading pages, and only if a
-    /// transaction that did not commit may have written them.
-    fn known_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
-        self.pages_between(from, to)
+    /// Whether the id of a dropped page may be used again at once. Otherwise it may be used once the redo point is
+    /// beyond the record that has freed the page, and after [`StoreWrites::discard_page`].
+    fn reuses_ids_at_once(&self) -> bool {
+        true
     }
+}
 
-    /// No page has this id or a greater one.
-    fn ids_end(&self) -> u32;
+/// What is durable, and how the next opening finds it.
+pub trait StoreCheckpoints {
+    /// The file, with superblocks and syncs.
+    fn file(&self) -> &DatabaseFile;
+
+    /// From now on the store writes what it needs to find a page after each flush of the page, and not only at
+    /// checkpoints. For stores that need nothing it changes nothing.
+    fn persist_table(&self) {}
 
     /// Begins a checkpoint: notes the present state. Call it between two batches. It writes nothing. Only the newest
     /// freeze can be finished.
@@ -281,6 +225,26 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// After an error the last durable checkpoint is still valid, and a new freeze may be tried unless a sync failed.
     fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()>;
 
+    /// Marks the file as closed: both superblocks get `meta`. Call it after a checkpoint. Nothing may be written after
+    /// it.
+    fn close(&self, meta: Meta) -> Result<()> {
+        // Both superblocks: a closed database has no log, so damage to a single one must not make it unreadable.
+        self.file().write_meta(meta)?;
+        self.file().write_meta(meta)
+    }
+
+    /// Uses the state that the store wrote when the database was closed. Call it only if nothing was written since, and
+    /// before anything is written.
+    fn use_closed_state(&self) {}
+}
+
+/// The places in log records, and what else recovery finds in the log.
+pub trait StoreRedo {
+    /// True if it was opened with [`super::open_damaged`]: damaged parts are left out, and every sound image is used.
+    fn is_rescued(&self) -> bool {
+        false
+    }
+
     /// Reserves the place in a log record at `lsn`, so that no other page is written there. Recovery calls it for every
     /// such record at or after the table LSN before it writes its first page. A place that is never installed is free
     /// again after the next checkpoint.
@@ -296,6 +260,23 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// place.
     fn install(&self, id: PageId, place: PlaceBytes, lsn: Lsn) -> Result<bool>;
 
+    /// Notes that redo has read a change of a page: a power cut may have torn the last write of its image.
+    fn note_in_log(&self, id: PageId) {
+        let _ = id;
+    }
+
+    /// Notes the end of redo: no page of the database has a later change.
+    ///
+    /// # Errors
+    /// Errors of writing, if the store has to keep it.
+    fn note_log_end(&self, end: Lsn) -> Result<()> {
+        let _ = end;
+        Ok(())
+    }
+}
+
+/// Space on the device.
+pub trait StoreRoom {
     /// All page ids must be smaller. It is less than the greatest number only if the file is on a disk of fixed size
     /// and the position of a page follows from its id.
     fn most_pages(&self) -> u32 {
@@ -309,7 +290,7 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     fn ensure_room(&self, pages: u64) -> Result<()>;
 
     /// Moves up to `most` pages towards the front of the file; returns how many have moved. After the next checkpoint
-    /// [`PageStore::shrink`] cuts the file. The first call of a compaction gets an empty `tail`, each later one the
+    /// [`StoreRoom::shrink`] cuts the file. The first call of a compaction gets an empty `tail`, each later one the
     /// same `tail`: the store keeps in it the pages that it will move next.
     fn relocate(&self, tail: &mut Vec<PageId>, most: usize) -> Result<usize> {
         let _ = (tail, most);
@@ -326,7 +307,27 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     fn best_fill(&self, fill: f32) -> f32 {
         fill
     }
+}
 
+/// Compression of pages.
+pub trait StoreCompression {
+    /// The policies of tables and what compression has done; `None` if the store does not compress pages.
+    fn compression(&self) -> Option<&PageCompression> {
+        None
+    }
+
+    /// The dictionary that the image of a page names. Only the image that was written last is read.
+    ///
+    /// # Errors
+    /// Errors of reading, also where it cannot be known because the image is damaged.
+    fn dictionary_of(&self, id: PageId) -> Result<Option<DictionaryId>> {
+        let _ = id;
+        Ok(None)
+    }
+}
+
+/// Checks, rescue and statistics.
+pub trait StoreSurvey {
     /// The damage to the store's own structures. Pages can be read, but must not be written.
     fn damage(&self) -> Option<Error> {
         None
@@ -339,11 +340,6 @@ pub trait PageStore: Send + Sync + std::fmt::Debug {
     /// [`Error::CorruptMeta`] where it does not agree; errors of reading.
     fn check_places(&self) -> Result<()> {
         Ok(())
-    }
-
-    /// True if it was opened with [`super::open_damaged`]: damaged parts are left out, and every sound image is used.
-    fn is_rescued(&self) -> bool {
-        false
     }
 
     /// Calls `visit` with every sound image in the file: the newest ones, and old ones that are not yet overwritten.

@@ -312,7 +312,7 @@ impl Pool {
     }
 
     /// Removes a page that has been freed from memory, changed or not. Returns once no flush is writing the page, so
-    /// that [`PageStore::drop_page`] may follow.
+    /// that [`StoreWrites::drop_page`] may follow.
     pub fn forget(&self, id: PageId) {
         if let Some(guard) = self.latch_settled(id) {
             self.give_up(guard);

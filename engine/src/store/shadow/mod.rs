@@ -12,7 +12,7 @@
 //! write-ahead rule, must not be in this folder.
 //!
 //! The id of a freed page is used again only after a checkpoint whose redo point is beyond the free: see
-//! [`PageStore::reuses_ids_at_once`]. In a file the store trims the slots of several pages together.
+//! [`StoreWrites::reuses_ids_at_once`]. In a file the store trims the slots of several pages together.
 
 mod chain;
 mod checkpoint;
@@ -38,8 +38,12 @@ use super::compress::{Coders, Dictionaries, DictionaryId, PageCompression, Place
 use super::file::DatabaseFile;
 use super::kinds::StoreFormat;
 use super::options::DeltaBlocks;
+use super::place_bytes::{PlaceBytes, no_place};
 use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust};
-use super::seam::{FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats, no_place};
+use super::seam::{
+    FoundImage, Frozen, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo, StoreRoom,
+    StoreStats, StoreSurvey, StoreWrites,
+};
 use super::superblock::{ID_SLACK, Meta};
 use crate::base::{Damage, Error, Lsn, PageId, Result, limits};
 use crate::io::{BLOCK, Disk, WriteKind};
@@ -265,11 +269,9 @@ impl ShadowStore {
     }
 }
 
-impl PageStore for ShadowStore {
-    fn file(&self) -> &DatabaseFile {
-        &self.file
-    }
+impl PageStore for ShadowStore {}
 
+impl StoreReads for ShadowStore {
     /// Also true if the slots are damaged or cannot be read, because the page may have an image.
     fn exists(&self, id: PageId) -> bool {
         self.with_page(|page| self.resolve(id, page).map_or(true, |(state, _)| state.kind() == Kind::Present))
@@ -277,19 +279,6 @@ impl PageStore for ShadowStore {
 
     fn may_exist(&self, id: PageId) -> bool {
         matches!(self.state.lock().pages.get(id).kind(), Kind::Present | Kind::Unknown)
-    }
-
-    fn wants_changes(&self) -> bool {
-        self.geometry.deltas() > 0
-    }
-
-    /// A slot of one block is never shorter.
-    fn compression(&self) -> Option<&PageCompression> {
-        (self.geometry.blocks() > 1).then_some(&self.compression)
-    }
-
-    fn dictionary_of(&self, id: PageId) -> Result<Option<DictionaryId>> {
-        ShadowStore::dictionary_of(self, id)
     }
 
     fn read(&self, id: PageId, page: &mut [u8]) -> Result<Option<ChangedParts>> {
@@ -322,38 +311,29 @@ impl PageStore for ShadowStore {
         }
     }
 
+    /// Looks into the slots of all pages that are not known yet.
+    fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
+        let end = to.0.min(self.state.lock().pages.len());
+        Ok((from.0..end).map(PageId).filter(|id| self.exists(*id)).collect())
+    }
+
+    fn ids_end(&self) -> u32 {
+        self.state.lock().pages.len()
+    }
+
+    /// Always empty: the store reads the slots of a free page only when it writes that page.
+    fn known_between(&self, _from: PageId, _to: PageId) -> Result<Vec<PageId>> {
+        Ok(Vec::new())
+    }
+}
+
+impl StoreWrites for ShadowStore {
+    fn wants_changes(&self) -> bool {
+        self.geometry.deltas() > 0
+    }
+
     fn reuses_ids_at_once(&self) -> bool {
         false
-    }
-
-    fn note_in_log(&self, id: PageId) {
-        self.state.lock().in_log.insert(id);
-    }
-
-    /// Writes a superblock, so that later processes reject the same images as this one.
-    fn note_log_end(&self, end: Lsn) -> Result<()> {
-        let cuts = {
-            let mut generation = self.generation.write();
-            let mut guard = self.state.lock();
-            let state = &mut *guard;
-            state.lost = Some((state.synced_generation, end));
-            *generation = state.cuts.add(*generation, end);
-            state.cuts
-        };
-        if self.rescued {
-            return Ok(());
-        }
-        let mut change = self.file.change()?;
-        let own = Own { cuts, ..Own::decode(change.own())? };
-        change.write_own(own.encode())
-    }
-
-    fn use_closed_state(&self) {
-        self.use_map();
-    }
-
-    fn close(&self, meta: Meta) -> Result<()> {
-        ShadowStore::close(self, meta)
     }
 
     fn writer(&self) -> Box<dyn PageWriter + '_> {
@@ -379,20 +359,11 @@ impl PageStore for ShadowStore {
         state.pages.set(id, discarded);
         state.trims.push(id);
     }
+}
 
-    /// Looks into the slots of all pages that are not known yet.
-    fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
-        let end = to.0.min(self.state.lock().pages.len());
-        Ok((from.0..end).map(PageId).filter(|id| self.exists(*id)).collect())
-    }
-
-    /// Always empty: the store reads the slots of a free page only when it writes that page.
-    fn known_between(&self, _from: PageId, _to: PageId) -> Result<Vec<PageId>> {
-        Ok(Vec::new())
-    }
-
-    fn ids_end(&self) -> u32 {
-        self.state.lock().pages.len()
+impl StoreCheckpoints for ShadowStore {
+    fn file(&self) -> &DatabaseFile {
+        &self.file
     }
 
     fn freeze(&self) -> Frozen {
@@ -405,6 +376,38 @@ impl PageStore for ShadowStore {
         ShadowStore::finish(self, frozen, meta)
     }
 
+    fn close(&self, meta: Meta) -> Result<()> {
+        ShadowStore::close(self, meta)
+    }
+
+    fn use_closed_state(&self) {
+        self.use_map();
+    }
+}
+
+impl StoreRedo for ShadowStore {
+    fn note_in_log(&self, id: PageId) {
+        self.state.lock().in_log.insert(id);
+    }
+
+    /// Writes a superblock, so that later processes reject the same images as this one.
+    fn note_log_end(&self, end: Lsn) -> Result<()> {
+        let cuts = {
+            let mut generation = self.generation.write();
+            let mut guard = self.state.lock();
+            let state = &mut *guard;
+            state.lost = Some((state.synced_generation, end));
+            *generation = state.cuts.add(*generation, end);
+            state.cuts
+        };
+        if self.rescued {
+            return Ok(());
+        }
+        let mut change = self.file.change()?;
+        let own = Own { cuts, ..Own::decode(change.own())? };
+        change.write_own(own.encode())
+    }
+
     fn reserve(&self, place: PlaceBytes, lsn: Lsn) -> Result<()> {
         write::decode_place(place).map(|_| ()).ok_or_else(|| no_place(lsn))
     }
@@ -413,6 +416,12 @@ impl PageStore for ShadowStore {
         ShadowStore::install(self, id, place, lsn)
     }
 
+    fn is_rescued(&self) -> bool {
+        self.rescued
+    }
+}
+
+impl StoreRoom for ShadowStore {
     fn most_pages(&self) -> u32 {
         self.file.disk().capacity().map_or(u32::MAX, |capacity| self.geometry.whole_pages(capacity))
     }
@@ -424,11 +433,20 @@ impl PageStore for ShadowStore {
     fn shrink(&self, _pages: u64) -> Result<()> {
         ShadowStore::shrink(self)
     }
+}
 
-    fn is_rescued(&self) -> bool {
-        self.rescued
+impl StoreCompression for ShadowStore {
+    /// A slot of one block is never shorter.
+    fn compression(&self) -> Option<&PageCompression> {
+        (self.geometry.blocks() > 1).then_some(&self.compression)
     }
 
+    fn dictionary_of(&self, id: PageId) -> Result<Option<DictionaryId>> {
+        ShadowStore::dictionary_of(self, id)
+    }
+}
+
+impl StoreSurvey for ShadowStore {
     fn survey(&self, visit: &mut dyn FnMut(FoundImage<'_>)) -> Result<()> {
         for id in (0..self.ids_end()).map(PageId) {
             for side in [Side::First, Side::Second] {

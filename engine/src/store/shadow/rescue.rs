@@ -6,7 +6,7 @@ use super::choice::Known;
 use super::half::Half;
 use super::own::Own;
 use super::slot::{Content, Geometry, Side};
-use super::{PageStore, ShadowStore};
+use super::{ShadowStore, StoreSurvey};
 use crate::base::{Damage, Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, Disk, read_what_can_be};
 use crate::page::Page;

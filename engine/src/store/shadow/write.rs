@@ -10,8 +10,9 @@ use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, WriteKind};
 use crate::page::{Page, unpack};
 use crate::store::compress::Encoding;
-use crate::store::seam::{Base, PageWriter, PlaceBytes, no_place};
-use crate::store::{ChangedParts, PageStore};
+use crate::store::place_bytes::{PlaceBytes, no_place};
+use crate::store::seam::{Base, PageWriter};
+use crate::store::{ChangedParts, StoreReads};
 use std::ops::{Range, RangeInclusive};
 
 /// The store syncs when one page in 32 is not synced, but not with fewer pages than the start of this range, and always
@@ -313,7 +314,7 @@ impl ShadowStore {
     pub(super) fn install(&self, id: PageId, place: PlaceBytes, lsn: Lsn) -> Result<bool> {
         let least = decode_place(place).ok_or_else(|| no_place(lsn))?;
         if id.0 >= self.ids_end() {
-            if self.is_rescued() {
+            if self.rescued {
                 return Ok(false);
             }
             let what = format!("it puts page {id} beyond the end of the file");

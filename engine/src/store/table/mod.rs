@@ -36,8 +36,12 @@ use super::changed::ChangedParts;
 use super::compress::{Dictionaries, DictionaryId, DictionaryPlace, PageCompression, Policies, load_dictionaries};
 use super::file::DatabaseFile;
 use super::kinds::StoreFormat;
+use super::place_bytes::{PlaceBytes, no_place};
 use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust};
-use super::seam::{Base, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, StoreStats, no_place};
+use super::seam::{
+    Base, FoundImage, Frozen, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo,
+    StoreRoom, StoreStats, StoreSurvey, StoreWrites,
+};
 use super::superblock::{FRONT, Meta};
 use crate::base::{Damage, Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, Disk, WriteKind};
@@ -127,7 +131,7 @@ pub(crate) struct TableStore {
     /// The number of chunks of the page table, kept in the same way.
     chunks: AtomicUsize,
     /// A lower bound of the images of the greatest length that still have room in the file.
-    /// [`PageStore::ensure_room`] counts them, and each allocation subtracts the places that it may have taken. Changed
+    /// [`StoreRoom::ensure_room`] counts them, and each allocation subtracts the places that it may have taken. Changed
     /// under the lock of the space only.
     free_places: AtomicU64,
     compression: PageCompression,
@@ -149,12 +153,12 @@ impl std::fmt::Debug for TableStore {
 }
 
 impl StoreFormat for TableStore {
-    /// A damaged chunk of the page table costs its 256 pages, see [`PageStore::damage`].
+    /// A damaged chunk of the page table costs its 256 pages, see [`StoreSurvey::damage`].
     ///
     /// # Errors
     /// [`Error::CorruptMeta`] where the directory of the page table or a group of its chunks is damaged, where the file
-    /// is cut short, or, unless a free map is used, where two pages lie at one place: then [`PageStore::check_places`]
-    /// finds them.
+    /// is cut short, or, unless a free map is used, where two pages lie at one place: then
+    /// [`StoreSurvey::check_places`] finds them.
     fn open(file: DatabaseFile) -> Result<TableStore> {
         let mut parts = TableParts::new(file.page_size());
         let Loaded { damaged, policies, dictionaries } = open_table(&Source::of(&file)?, &mut parts)?;
@@ -319,11 +323,9 @@ fn too_long(id: PageId) -> Error {
     Error::corrupt(id, "its image is longer than a page")
 }
 
-impl PageStore for TableStore {
-    fn file(&self) -> &DatabaseFile {
-        &self.file
-    }
+impl PageStore for TableStore {}
 
+impl StoreReads for TableStore {
     /// True also if that cannot be known: reading the page says why.
     fn exists(&self, id: PageId) -> bool {
         self.location(id).map_or(true, |at| at.is_some())
@@ -357,10 +359,30 @@ impl PageStore for TableStore {
         }
     }
 
-    fn compression(&self) -> Option<&PageCompression> {
-        Some(&self.compression)
+    fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
+        let mut pages = Vec::new();
+        self.each_page(from, to, |page, _| pages.push(page))?;
+        Ok(pages)
     }
 
+    fn ids_end(&self) -> u32 {
+        u32::try_from(self.state.lock().table.chunks() * CHUNK_PAGES).unwrap_or(u32::MAX)
+    }
+
+    /// An empty list if the database was closed: then no page waits to be dropped. So no chunk is read.
+    fn known_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
+        match self.closed.load(atomic::Ordering::Relaxed) {
+            true => Ok(Vec::new()),
+            false => self.known_pages(from, to),
+        }
+    }
+
+    fn give_memory(&self, bytes: usize) {
+        self.state.lock().table.keep_bytes(bytes);
+    }
+}
+
+impl StoreWrites for TableStore {
     fn writer(&self) -> Box<dyn PageWriter + '_> {
         Box::new(self.image_writer())
     }
@@ -381,44 +403,24 @@ impl PageStore for TableStore {
     fn drop_page(&self, id: PageId) -> Result<()> {
         self.supersede(id, None)
     }
+}
+
+impl StoreCheckpoints for TableStore {
+    fn file(&self) -> &DatabaseFile {
+        &self.file
+    }
 
     fn superseded(&self) -> (u64, u64) {
         let bytes = |grains: &AtomicU64| grains.load(atomic::Ordering::Relaxed) * GRAIN as u64;
         (bytes(&self.superseded), bytes(&self.live))
     }
 
-    fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
-        let mut pages = Vec::new();
-        self.each_page(from, to, |page, _| pages.push(page))?;
-        Ok(pages)
-    }
-
-    /// An empty list if the database was closed: then no page waits to be dropped. So no chunk is read.
-    fn known_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
-        match self.closed.load(atomic::Ordering::Relaxed) {
-            true => Ok(Vec::new()),
-            false => self.known_pages(from, to),
-        }
-    }
-
     fn close(&self, meta: Meta) -> Result<()> {
         TableStore::close(self, meta)
     }
 
-    fn check_places(&self) -> Result<()> {
-        TableStore::check_places(self)
-    }
-
-    fn give_memory(&self, bytes: usize) {
-        self.state.lock().table.keep_bytes(bytes);
-    }
-
     fn use_closed_state(&self) {
         self.closed.store(true, atomic::Ordering::Relaxed);
-    }
-
-    fn ids_end(&self) -> u32 {
-        u32::try_from(self.state.lock().table.chunks() * CHUNK_PAGES).unwrap_or(u32::MAX)
     }
 
     fn freeze(&self) -> Frozen {
@@ -429,6 +431,15 @@ impl PageStore for TableStore {
         TableStore::finish(self, frozen, meta)
     }
 
+    /// Images and chunks then have blocks of 4 KiB of their own, as the pages of the paper's baseline have: a write
+    /// does not write bytes of its neighbours again.
+    fn persist_table(&self) {
+        self.persists.store(true, atomic::Ordering::Relaxed);
+        self.space.lock().allocator.align_to(BLOCK_GRAINS);
+    }
+}
+
+impl StoreRedo for TableStore {
     fn reserve(&self, place: PlaceBytes, lsn: Lsn) -> Result<()> {
         let Some(location) = self.location_of(place, lsn)? else { return Ok(()) };
         let extent = location.place.extent();
@@ -460,6 +471,12 @@ impl PageStore for TableStore {
         Ok(true)
     }
 
+    fn is_rescued(&self) -> bool {
+        self.rescued
+    }
+}
+
+impl StoreRoom for TableStore {
     fn ensure_room(&self, pages: u64) -> Result<()> {
         TableStore::ensure_room(self, pages)
     }
@@ -472,34 +489,35 @@ impl PageStore for TableStore {
         TableStore::shrink(self, pages)
     }
 
-    /// Images and chunks then have blocks of 4 KiB of their own, as the pages of the paper's baseline have: a write
-    /// does not write bytes of its neighbours again.
-    fn persist_table(&self) {
-        self.persists.store(true, atomic::Ordering::Relaxed);
-        self.space.lock().allocator.align_to(BLOCK_GRAINS);
-    }
-
     /// A fill with which images end at a grain's end: a few bytes more would take a whole grain more.
     fn best_fill(&self, fill: f32) -> f32 {
         let (page, grain, header) = (self.file.page_size() as f32, GRAIN as f32, IMAGE_HEADER as f32);
         let whole = ((page * fill.clamp(0.1, 1.0) + header) / grain).floor() * grain - header;
         (whole / page).max(fill * 0.8)
     }
+}
 
-    fn place_bytes(&self, id: PageId) -> Option<u64> {
-        self.location(id).ok().flatten().map(|at| at.place.len() as u64)
+impl StoreCompression for TableStore {
+    fn compression(&self) -> Option<&PageCompression> {
+        Some(&self.compression)
     }
 
     fn dictionary_of(&self, id: PageId) -> Result<Option<DictionaryId>> {
         TableStore::dictionary_of(self, id)
     }
+}
+
+impl StoreSurvey for TableStore {
+    fn check_places(&self) -> Result<()> {
+        TableStore::check_places(self)
+    }
+
+    fn place_bytes(&self, id: PageId) -> Option<u64> {
+        self.location(id).ok().flatten().map(|at| at.place.len() as u64)
+    }
 
     fn damage(&self) -> Option<Error> {
         self.damage.clone().or_else(|| self.found_damage.lock().clone()).map(corrupt)
-    }
-
-    fn is_rescued(&self) -> bool {
-        self.rescued
     }
 
     fn survey(&self, visit: &mut dyn FnMut(FoundImage<'_>)) -> Result<()> {

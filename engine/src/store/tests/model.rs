@@ -8,7 +8,8 @@ use crate::store::kinds::StoreFormat;
 use crate::store::shadow::ShadowStore;
 use crate::store::table::TableStore;
 use crate::store::{
-    Base, ChangedParts, Compression, DatabaseFile, DeltaBlocks, Frozen, Overflow, PagePolicy, StoreOptions, Target,
+    Base, ChangedParts, Compression, DatabaseFile, DeltaBlocks, Frozen, Overflow, PagePolicy, StoreOptions, StoreRoom,
+    StoreSurvey, Target,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

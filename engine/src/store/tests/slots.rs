@@ -8,7 +8,8 @@ use crate::page::{Page, unpack};
 use crate::store::kinds::StoreFormat;
 use crate::store::superblock::{FRONT, Meta};
 use crate::store::{
-    Base, ChangedParts, DatabaseFile, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, RescuedStore, StoreStats,
+    Base, ChangedParts, DatabaseFile, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, RescuedStore,
+    StoreCheckpoints, StoreCompression, StoreReads, StoreRedo, StoreRoom, StoreStats, StoreSurvey, StoreWrites,
     SuperblockChoice, Trust,
 };
 use parking_lot::Mutex;
@@ -124,17 +125,11 @@ impl PageWriter for SlotWriter<'_> {
     }
 }
 
-impl PageStore for SlotStore {
-    fn file(&self) -> &DatabaseFile {
-        &self.file
-    }
+impl PageStore for SlotStore {}
 
+impl StoreReads for SlotStore {
     fn exists(&self, id: PageId) -> bool {
         self.state.lock().pages.contains_key(&id)
-    }
-
-    fn wants_changes(&self) -> bool {
-        true
     }
 
     fn read(&self, id: PageId, page: &mut [u8]) -> Result<Option<ChangedParts>> {
@@ -145,6 +140,20 @@ impl PageStore for SlotStore {
             return Err(Error::corrupt(id, "it is not what was written"));
         }
         Ok(Some(state.bases.get(&id).map_or(ChangedParts::ALL, |base| ChangedParts::between(base, page))))
+    }
+
+    fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
+        Ok(self.state.lock().pages.range(from..to).map(|(id, _)| *id).collect())
+    }
+
+    fn ids_end(&self) -> u32 {
+        self.state.lock().pages.last_key_value().map_or(0, |(id, _)| id.0 + 1)
+    }
+}
+
+impl StoreWrites for SlotStore {
+    fn wants_changes(&self) -> bool {
+        true
     }
 
     fn writer(&self) -> Box<dyn PageWriter + '_> {
@@ -172,13 +181,11 @@ impl PageStore for SlotStore {
         }
         Ok(())
     }
+}
 
-    fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
-        Ok(self.state.lock().pages.range(from..to).map(|(id, _)| *id).collect())
-    }
-
-    fn ids_end(&self) -> u32 {
-        self.state.lock().pages.last_key_value().map_or(0, |(id, _)| id.0 + 1)
+impl StoreCheckpoints for SlotStore {
+    fn file(&self) -> &DatabaseFile {
+        &self.file
     }
 
     fn freeze(&self) -> Frozen {
@@ -203,7 +210,9 @@ impl PageStore for SlotStore {
         gone.for_each(|id| drop(self.put(id, &vec![0; self.file.page_size()])));
         Ok(())
     }
+}
 
+impl StoreRedo for SlotStore {
     fn reserve(&self, place: PlaceBytes, lsn: Lsn) -> Result<()> {
         if place.is_empty() { Ok(()) } else { Err(Error::CorruptLog { lsn, what: "a place".into() }) }
     }
@@ -216,11 +225,17 @@ impl PageStore for SlotStore {
         self.keep(id, page, Base::Moves);
         Ok(true)
     }
+}
 
+impl StoreRoom for SlotStore {
     fn ensure_room(&self, _pages: u64) -> Result<()> {
         Ok(())
     }
+}
 
+impl StoreCompression for SlotStore {}
+
+impl StoreSurvey for SlotStore {
     fn survey(&self, visit: &mut dyn FnMut(FoundImage<'_>)) -> Result<()> {
         for (id, page) in &self.state.lock().pages {
             let mut packed = Vec::new();
