@@ -3,10 +3,10 @@
 //! The whole input is read, encoded and sorted before the table is changed, so bad input changes nothing.
 
 use super::open::{Target, disk_bytes, options};
-use super::write::{self, NewTable, Written};
+use super::write::{self, LoadTotals, NewTable};
 use crate::args::Load;
 use crate::failure::{Completion, Failure, Result};
-use crate::input::{Entry, Input};
+use crate::input::{Input, InputEntry};
 use crate::progress::{Meter, Unit};
 use crate::report;
 use crate::size::length;
@@ -52,7 +52,7 @@ pub(super) fn run(args: &Load) -> Result<Completion> {
     let start = Instant::now();
     // No other process can use an open database. So it is opened when the input has begun.
     let mut input = Input::open(&args.file, args.look, &args.csv)?;
-    let mut first = Entry::default();
+    let mut first = InputEntry::default();
     let first = input.source.next(&mut first)?.then_some(first);
     let target = Target::open(&args.database, args.writing, &args.table, &args.new_table)?;
     let gathered = gather(args, &target, input, first)?;
@@ -75,7 +75,7 @@ pub(super) fn run(args: &Load) -> Result<Completion> {
 }
 
 /// Encodes and sorts the input: the `first` entry, which was read already, and the rest.
-fn gather(args: &Load, target: &Target, input: Input, first: Option<Entry>) -> Result<Gathered> {
+fn gather(args: &Load, target: &Target, input: Input, first: Option<InputEntry>) -> Result<Gathered> {
     let (keys, values) = target.halves(&args.new_table, args.look.hex)?;
     let Input { mut source, bytes, size } = input;
     let folder = args.database.db.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -101,7 +101,7 @@ fn gather(args: &Load, target: &Target, input: Input, first: Option<Entry>) -> R
     Ok(Gathered { sorted: sorter.finish()?, entries, bytes: bytes.get(), has_values })
 }
 
-fn encode(entry: &Entry, keys: &Half, values: &Half) -> duramen::Result<(Vec<u8>, Vec<u8>)> {
+fn encode(entry: &InputEntry, keys: &Half, values: &Half) -> duramen::Result<(Vec<u8>, Vec<u8>)> {
     let key = keys.encode(&entry.key)?;
     if key.len() > MAX_KEY {
         return Err(duramen::Error::KeyTooLong { len: key.len(), max: MAX_KEY });
@@ -110,7 +110,7 @@ fn encode(entry: &Entry, keys: &Half, values: &Half) -> duramen::Result<(Vec<u8>
 }
 
 /// Writes the sorted entries to the table, and creates it if it does not exist.
-fn store(args: &Load, target: &Target, sorted: Sorted, has_values: bool) -> Result<Written> {
+fn store(args: &Load, target: &Target, sorted: Sorted, has_values: bool) -> Result<LoadTotals> {
     let mut meter = Meter::begin("writing", Unit::Count("keys"), sorted.known_len(), args.database.quiet);
     if target.table.is_some() {
         return write::batches(target.db(), &args.table, args.batch, sorted, &mut meter);
@@ -126,5 +126,5 @@ fn store(args: &Load, target: &Target, sorted: Sorted, has_values: bool) -> Resu
         fill: f32::from(args.fill) / 100.0,
     };
     let entries = write::bulk(target.db(), &new, sorted, &mut meter)?;
-    Ok(Written { entries, commits: 1 })
+    Ok(LoadTotals { entries, commits: 1 })
 }

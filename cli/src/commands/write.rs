@@ -46,7 +46,7 @@ pub(super) fn bulk(
 
 /// The result of [`batches`].
 #[derive(Default)]
-pub(super) struct Written {
+pub(super) struct LoadTotals {
     pub(super) entries: u64,
     pub(super) commits: u64,
 }
@@ -59,9 +59,9 @@ pub(super) fn batches(
     batch: u32,
     entries: impl Iterator<Item = Result<Pair>>,
     meter: &mut Meter,
-) -> Result<Written> {
+) -> Result<LoadTotals> {
     let mut entries = entries.peekable();
-    let mut written = Written::default();
+    let mut written = LoadTotals::default();
     while entries.peek().is_some() {
         let batch = entries.by_ref().take(batch as usize);
         written.entries += match commit(db, name, batch) {

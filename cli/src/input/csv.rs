@@ -1,6 +1,6 @@
 //! Reads entries from rows of comma-separated values. Some columns are the key, others the value.
 
-use super::{Entry, Source, unreadable};
+use super::{InputEntry, Source, unreadable};
 use crate::args::Csv;
 use crate::failure::{Failure, Result};
 use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder, Trim};
@@ -69,7 +69,7 @@ impl<R: Read> CsvSource<R> {
 }
 
 impl<R: Read> Source for CsvSource<R> {
-    fn next(&mut self, entry: &mut Entry) -> Result<bool> {
+    fn next(&mut self, entry: &mut InputEntry) -> Result<bool> {
         self.reader.get_mut().left = MAX_ROW;
         if !self.reader.read_byte_record(&mut self.row).map_err(refused)? {
             return Ok(false);
@@ -207,14 +207,14 @@ mod tests {
     #[test]
     fn an_input_without_ends_of_rows_is_not_read_to_its_end() {
         let mut source = CsvSource::new(io::repeat(b'k'), &options(&[], &[], b',')).unwrap();
-        assert!(source.next(&mut Entry::default()).unwrap_err().to_string().contains("a row is longer"));
+        assert!(source.next(&mut InputEntry::default()).unwrap_err().to_string().contains("a row is longer"));
     }
 
     #[test]
     fn an_unclosed_quote_is_reported_with_its_line() {
         for text in ["\"a\",\"x\"\n\"open,1\nb,2\nc,3\n", "\"a\",\"x\"\nb,\"open"] {
             let mut source = CsvSource::new(text.as_bytes(), &options(&[], &["2"], b',')).unwrap();
-            let mut entry = Entry::default();
+            let mut entry = InputEntry::default();
             assert!(source.next(&mut entry).unwrap());
             let message = source.next(&mut entry).unwrap_err().to_string();
             assert_eq!(message, "line 2: a quote opened here is never closed");
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn missing_columns_are_reported_with_their_line() {
         let mut source = CsvSource::new(&b"a,b\nc\n"[..], &options(&["2"], &[], b',')).unwrap();
-        let mut entry = Entry::default();
+        let mut entry = InputEntry::default();
         assert!(source.next(&mut entry).unwrap());
         assert_eq!(source.next(&mut entry).unwrap_err().to_string(), "line 2: column 2 is missing: there are only 1");
         let message = CsvSource::new(&b"a,b\n"[..], &options(&["x"], &[], b',')).err().unwrap().to_string();

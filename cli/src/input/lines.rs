@@ -1,6 +1,6 @@
 //! Reads entries from lines: a key, or a key, a TAB and a value. Lines may end with another byte than a newline.
 
-use super::{Entry, Source, unreadable};
+use super::{InputEntry, Source, unreadable};
 use crate::failure::{Failure, Result};
 use duramen::base::limits::{MAX_KEY, MAX_VALUE};
 use std::io::{BufRead, Read};
@@ -34,7 +34,7 @@ impl<R: BufRead> LineSource<R> {
 }
 
 impl<R: BufRead> Source for LineSource<R> {
-    fn next(&mut self, entry: &mut Entry) -> Result<bool> {
+    fn next(&mut self, entry: &mut InputEntry) -> Result<bool> {
         self.line.clear();
         if self.read(MAX_BEFORE_TAB)? == 0 {
             return Ok(false);
@@ -83,7 +83,7 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn all(mut source: impl Source) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
-        let (mut entry, mut entries) = (Entry::default(), Vec::new());
+        let (mut entry, mut entries) = (InputEntry::default(), Vec::new());
         while source.next(&mut entry).unwrap() {
             entries.push((entry.key.clone(), entry.has_value.then(|| entry.value.clone())));
         }
@@ -111,7 +111,7 @@ pub(crate) mod tests {
             [("a\r\nb\r\n", b'\n', true), ("a\r\nb\n", b'\n', false), ("", b'\n', false), ("a\r\0", 0, false)]
         {
             let mut source = LineSource::new(text.as_bytes(), end);
-            let mut entry = Entry::default();
+            let mut entry = InputEntry::default();
             while source.next(&mut entry).unwrap() {}
             assert_eq!(source.doubt().is_some(), has_note, "{text:?}");
         }
@@ -126,7 +126,7 @@ pub(crate) mod tests {
     #[test]
     fn an_input_without_ends_of_lines_is_not_read_to_its_end() {
         let mut source = LineSource::new(std::io::BufReader::new(std::io::repeat(b'k')), b'\n');
-        let message = source.next(&mut Entry::default()).unwrap_err().to_string();
+        let message = source.next(&mut InputEntry::default()).unwrap_err().to_string();
         assert_eq!(message, "line 1: the key is longer than the limit of 65536 bytes");
     }
 
@@ -140,7 +140,7 @@ pub(crate) mod tests {
     #[test]
     fn the_place_is_the_number_of_the_line() {
         let mut source = LineSource::new(&b"a\nb\n"[..], b'\n');
-        let mut entry = Entry::default();
+        let mut entry = InputEntry::default();
         source.next(&mut entry).unwrap();
         source.next(&mut entry).unwrap();
         assert_eq!(source.place(), "line 2");

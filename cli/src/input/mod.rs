@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 /// One entry of the input, as text.
 #[derive(Default, PartialEq, Eq, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct InputEntry {
     /// The key.
     pub(crate) key: Vec<u8>,
     /// The value; empty if there is none.
@@ -30,7 +30,7 @@ pub(crate) struct Entry {
 /// Reads the entries of the input one by one.
 pub(crate) trait Source {
     /// Puts the next entry into `entry`. Returns false at the end.
-    fn next(&mut self, entry: &mut Entry) -> Result<bool>;
+    fn next(&mut self, entry: &mut InputEntry) -> Result<bool>;
 
     /// The place of the last entry, for errors, such as "line 7".
     fn place(&self) -> String;

@@ -71,7 +71,7 @@ impl Runs {
             let buffer = (budget / self.ends.len().max(1)).clamp(BUFFER.0, BUFFER.1);
             let mut start = 0;
             for (number, end) in self.ends.into_iter().enumerate() {
-                let part = Part { file: Rc::clone(&file), at: start, end };
+                let part = FilePart { file: Rc::clone(&file), at: start, end };
                 let mut run = SortedRun { reader: BufReader::with_capacity(buffer, part), number };
                 start = end;
                 if let Some(pair) = run.next().map_err(refused)? {
@@ -84,13 +84,13 @@ impl Runs {
 }
 
 /// A part of the shared file.
-struct Part {
+struct FilePart {
     file: Rc<File>,
     at: u64,
     end: u64,
 }
 
-impl Read for Part {
+impl Read for FilePart {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX).min(buf.len());
         let mut file = &*self.file;
@@ -103,7 +103,7 @@ impl Read for Part {
 
 /// A run being read. Runs are numbered in the order of their writing.
 struct SortedRun {
-    reader: BufReader<Part>,
+    reader: BufReader<FilePart>,
     number: usize,
 }
 

@@ -7,7 +7,7 @@ pub(crate) const BLOCK: usize = 4096;
 pub(crate) const SECTOR: usize = 512;
 
 /// The part of a request that lies in one block.
-pub(crate) struct Part {
+pub(crate) struct BlockPart {
     /// The number of the block.
     pub(crate) block: u64,
     /// The offset in the block.
@@ -18,15 +18,15 @@ pub(crate) struct Part {
 }
 
 /// Splits the `len` bytes at `offset` at the boundaries of blocks.
-pub(crate) fn parts(offset: u64, len: usize) -> impl Iterator<Item = Part> {
+pub(crate) fn parts(offset: u64, len: usize) -> impl Iterator<Item = BlockPart> {
     let start = usize::try_from(offset % BLOCK as u64).unwrap_or_default();
-    let mut next = Part { block: offset / BLOCK as u64, start, at: 0, len: len.min(BLOCK - start) };
+    let mut next = BlockPart { block: offset / BLOCK as u64, start, at: 0, len: len.min(BLOCK - start) };
     std::iter::from_fn(move || {
         if next.len == 0 {
             return None;
         }
         let at = next.at + next.len;
-        let following = Part { block: next.block.saturating_add(1), start: 0, at, len: (len - at).min(BLOCK) };
+        let following = BlockPart { block: next.block.saturating_add(1), start: 0, at, len: (len - at).min(BLOCK) };
         Some(std::mem::replace(&mut next, following))
     })
 }

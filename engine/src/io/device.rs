@@ -68,7 +68,7 @@ impl Mark {
 }
 
 #[derive(Debug)]
-struct State {
+struct DeviceState {
     /// The bytes from the length of the file up to here are zeros.
     zeros: u64,
     mark: Mark,
@@ -87,7 +87,7 @@ pub struct DeviceDisk {
     capacity: u64,
     /// The length of the file. It changes under the lock of `state`.
     len: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<DeviceState>,
     /// A sync has failed. The writes that it covered may never become durable, even if a later sync succeeds.
     failed: AtomicBool,
 }
@@ -128,15 +128,15 @@ impl DeviceDisk {
             }
             (None, None) => {
                 check_empty(&*device, path)?;
-                State::of(Mark { sequence: 0, len: 0 }, vec![0, 1])
+                DeviceState::of(Mark { sequence: 0, len: 0 }, vec![0, 1])
             }
             // The newer first copy may be in the cache only. Then the device still needs the second one.
             (Some(first), second) if second.is_some_and(|second| second.sequence < first.sequence) => {
-                State::of(first, vec![0, 1])
+                DeviceState::of(first, vec![0, 1])
             }
-            (None, Some(second)) => State::of(second, vec![0, 1]),
+            (None, Some(second)) => DeviceState::of(second, vec![0, 1]),
             // The first copy was synced before the second one was written.
-            (Some(first), _) => State::of(first, vec![1, 0]),
+            (Some(first), _) => DeviceState::of(first, vec![1, 0]),
         };
         let len = state.mark.len;
         if len > capacity {
@@ -159,7 +159,7 @@ impl DeviceDisk {
     }
 
     /// Writes the copies of the mark that are not written. Everything that was written before them is durable.
-    fn write_mark(&self, state: &mut State) -> Result<()> {
+    fn write_mark(&self, state: &mut DeviceState) -> Result<()> {
         while let Some(copy) = state.unwritten.first() {
             let written = self.device.write_as(WriteKind::Superblock, (copy * BLOCK) as u64, &state.mark.encode());
             // A part of it may have been written.
@@ -171,7 +171,7 @@ impl DeviceDisk {
     }
 
     /// Makes the mark say that the file has this length.
-    fn mark(&self, state: &mut State, len: u64) -> Result<()> {
+    fn mark(&self, state: &mut DeviceState, len: u64) -> Result<()> {
         // The mark from which this process began comes first, so that one copy is durable.
         self.write_mark(state)?;
         state.mark = Mark { sequence: state.mark.sequence + 1, len };
@@ -180,7 +180,7 @@ impl DeviceDisk {
     }
 
     /// Makes sure that the file can have this length.
-    fn prepare(&self, state: &mut State, len: u64) -> Result<()> {
+    fn prepare(&self, state: &mut DeviceState, len: u64) -> Result<()> {
         if len <= state.zeros {
             return Ok(());
         }
@@ -206,9 +206,9 @@ impl DeviceDisk {
     }
 }
 
-impl State {
-    fn of(mark: Mark, unwritten: Vec<usize>) -> State {
-        State { zeros: mark.len, mark, unwritten, unfinished: mark.len == 0 }
+impl DeviceState {
+    fn of(mark: Mark, unwritten: Vec<usize>) -> DeviceState {
+        DeviceState { zeros: mark.len, mark, unwritten, unfinished: mark.len == 0 }
     }
 }
 

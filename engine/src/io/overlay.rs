@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// The changes of a file.
 #[derive(Debug)]
-struct Written {
+struct OverlayChanges {
     len: u64,
     /// The length of the part of the file below that is still visible. The bytes from here on come from `blocks` or are
     /// zero.
@@ -27,18 +27,18 @@ struct Written {
 struct OverlayDisk {
     below: Arc<dyn Disk>,
     path: PathBuf,
-    written: RwLock<Written>,
+    written: RwLock<OverlayChanges>,
 }
 
 impl OverlayDisk {
     fn new(below: Arc<dyn Disk>, path: PathBuf) -> Result<OverlayDisk> {
         let len = below.size()?;
-        let written = RwLock::new(Written { len, below: len, blocks: BTreeMap::new() });
+        let written = RwLock::new(OverlayChanges { len, below: len, blocks: BTreeMap::new() });
         Ok(OverlayDisk { below, path, written })
     }
 
     /// The current content of a block, for a write to a part of it.
-    fn block(&self, written: &Written, block: u64) -> Box<[u8; BLOCK]> {
+    fn block(&self, written: &OverlayChanges, block: u64) -> Box<[u8; BLOCK]> {
         if let Some(bytes) = written.blocks.get(&block) {
             return bytes.clone();
         }

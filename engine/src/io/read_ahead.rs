@@ -38,7 +38,7 @@ struct Piece {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ReadAheadState {
     /// The pieces, by their offsets. They do not overlap.
     pieces: BTreeMap<u64, Piece>,
     /// Their offsets, by their numbers.
@@ -56,7 +56,7 @@ struct State {
 #[derive(Debug)]
 struct Shared {
     file: Arc<File>,
-    state: Mutex<State>,
+    state: Mutex<ReadAheadState>,
     /// There are new pieces to be read.
     work: Condvar,
     /// A piece has been read, or removed.
@@ -76,7 +76,7 @@ fn memory_of(len: usize) -> usize {
     len + ALIGNMENT
 }
 
-impl State {
+impl ReadAheadState {
     fn remove(&mut self, offset: u64) {
         if let Some(piece) = self.pieces.remove(&offset) {
             self.by_number.remove(&piece.number);

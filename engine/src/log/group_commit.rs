@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub(super) struct GroupCommit {
     durable: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<LeaderState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LeaderState {
     /// True if a thread has the role of the leader. Only the leader syncs. If two syncs of a file ran at the same time,
     /// the system could report a failure to only one of them.
     led: bool,
@@ -24,7 +24,11 @@ struct State {
 impl GroupCommit {
     /// All bytes before `durable` are on the device.
     pub(super) fn new(durable: Lsn) -> GroupCommit {
-        GroupCommit { durable: AtomicU64::new(durable.0), state: Mutex::new(State::default()), changed: Condvar::new() }
+        GroupCommit {
+            durable: AtomicU64::new(durable.0),
+            state: Mutex::new(LeaderState::default()),
+            changed: Condvar::new(),
+        }
     }
 
     /// The durable LSN: all bytes before it are on the device.

@@ -71,7 +71,7 @@ pub fn choose_split(page: Page<'_>, pending: Option<(usize, &[u8], usize)>, rule
 }
 
 /// An entry of the page, or the pending entry.
-enum Entry<'a> {
+enum CutEntry<'a> {
     There(usize),
     Pending(&'a [u8]),
 }
@@ -179,11 +179,11 @@ impl<'a> Cutter<'a> {
         self.walked.get(slot).map_or(0, |entry| entry.lead)
     }
 
-    fn entry(&self, index: usize) -> Entry<'a> {
+    fn entry(&self, index: usize) -> CutEntry<'a> {
         match self.pending {
-            Some((slot, key, _)) if slot == index => Entry::Pending(key),
-            Some((slot, ..)) if slot < index => Entry::There(index - 1),
-            _ => Entry::There(index),
+            Some((slot, key, _)) if slot == index => CutEntry::Pending(key),
+            Some((slot, ..)) if slot < index => CutEntry::There(index - 1),
+            _ => CutEntry::There(index),
         }
     }
 
@@ -193,8 +193,8 @@ impl<'a> Cutter<'a> {
 
     fn key_into(&self, index: usize, out: &mut Vec<u8>) {
         match self.entry(index) {
-            Entry::There(slot) => self.page.key_into(slot, out),
-            Entry::Pending(key) => {
+            CutEntry::There(slot) => self.page.key_into(slot, out),
+            CutEntry::Pending(key) => {
                 out.clear();
                 out.extend_from_slice(key);
             }
@@ -203,9 +203,9 @@ impl<'a> Cutter<'a> {
 
     fn key_len(&self, index: usize) -> usize {
         match self.entry(index) {
-            Entry::There(0) if self.page.is_inner() => self.page.prefix().len(),
-            Entry::There(slot) => self.page.prefix().len() + self.suffix_len(slot),
-            Entry::Pending(key) => key.len(),
+            CutEntry::There(0) if self.page.is_inner() => self.page.prefix().len(),
+            CutEntry::There(slot) => self.page.prefix().len() + self.suffix_len(slot),
+            CutEntry::Pending(key) => key.len(),
         }
     }
 
@@ -218,7 +218,7 @@ impl<'a> Cutter<'a> {
             return self.key_len(cut);
         }
         let common = match (self.entry(cut - 1), self.entry(cut)) {
-            (Entry::There(_), Entry::There(slot)) => self.page.prefix().len() + self.common_with_previous(slot),
+            (CutEntry::There(_), CutEntry::There(slot)) => self.page.prefix().len() + self.common_with_previous(slot),
             _ => {
                 let (mut left, mut right) = (Vec::new(), Vec::new());
                 self.key_into(cut - 1, &mut left);
@@ -243,9 +243,9 @@ impl<'a> Cutter<'a> {
             return longest;
         }
         let common = match (self.entry(cut - 1), self.entry(cut)) {
-            (_, Entry::Pending(image)) => shared_by(self.page.keys(), image).0,
-            (Entry::Pending(image), _) => shared_by(self.page.keys(), image).1,
-            (_, Entry::There(slot)) => self.common_with_previous(slot),
+            (_, CutEntry::Pending(image)) => shared_by(self.page.keys(), image).0,
+            (CutEntry::Pending(image), _) => shared_by(self.page.keys(), image).1,
+            (_, CutEntry::There(slot)) => self.common_with_previous(slot),
         };
         longest.min(common + 1)
     }
@@ -253,7 +253,7 @@ impl<'a> Cutter<'a> {
     /// Returns true if the page may be cut there: each side has an entry, and an inner page has a key there that can
     /// move up.
     fn allowed(&self, cut: usize) -> bool {
-        !self.page.is_inner() || matches!(self.entry(cut), Entry::There(slot) if slot > 0)
+        !self.page.is_inner() || matches!(self.entry(cut), CutEntry::There(slot) if slot > 0)
     }
 
     fn fits(&self, cut: usize, separator_len: usize) -> bool {
@@ -270,7 +270,7 @@ impl<'a> Cutter<'a> {
     fn moved(&self, cut: usize) -> usize {
         let keys = self.page.keys();
         match self.entry(cut) {
-            Entry::There(slot) if self.page.is_inner() => {
+            CutEntry::There(slot) if self.page.is_inner() => {
                 let taken = match self.walked.get(slot) {
                     Some(entry) => entry.bytes,
                     None => keys.entry_bytes(self.page.key_len(slot).saturating_sub(self.page.prefix().len())),
@@ -287,9 +287,9 @@ impl<'a> Cutter<'a> {
     fn gained(&self, cut: usize) -> usize {
         match self.entry(cut) {
             _ if self.walked.is_empty() => 0,
-            Entry::There(slot) if self.page.is_inner() => self.lead(slot + 1),
-            Entry::There(slot) => self.lead(slot),
-            Entry::Pending(_) => {
+            CutEntry::There(slot) if self.page.is_inner() => self.lead(slot + 1),
+            CutEntry::There(slot) => self.lead(slot),
+            CutEntry::Pending(_) => {
                 let pending =
                     self.left.get(cut + 1).zip(self.left.get(cut)).map_or(0, |(with, without)| with - without);
                 self.pending.map_or(0, |(slot, ..)| self.lead(slot)).saturating_sub(pending)

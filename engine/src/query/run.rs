@@ -9,7 +9,7 @@ use super::{Aggregate, Column, Outcome};
 use crate::base::{Error, Result};
 use crate::db::ReadOnlyUntypedTable;
 use crate::page::{KeyWindow, Page, Record};
-use crate::txn::{Cursor, Engine, KeyRange, Latched, Part, View, large};
+use crate::txn::{Cursor, Engine, KeyRange, Latched, View, VisibleEntries, large};
 use std::borrow::Cow;
 use std::ops::{Bound, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -222,11 +222,13 @@ struct Scan<'s> {
 }
 
 impl Scan<'_> {
-    fn part(&mut self, part: Part<'_>) -> Result<()> {
+    fn part(&mut self, part: VisibleEntries<'_>) -> Result<()> {
         match part {
-            Part::Entry(key, record) => self.row(key, record),
-            Part::Leaf(page, slots) if self.filter.is_some() || self.columns.needs[0].each() => self.rows(page, slots),
-            Part::Leaf(page, slots) => self.leaf(page, slots),
+            VisibleEntries::Entry(key, record) => self.row(key, record),
+            VisibleEntries::Leaf(page, slots) if self.filter.is_some() || self.columns.needs[0].each() => {
+                self.rows(page, slots)
+            }
+            VisibleEntries::Leaf(page, slots) => self.leaf(page, slots),
         }
     }
 

@@ -5,7 +5,7 @@ use super::*;
 use crate::TableDef;
 use crate::db::Database;
 use crate::page::Codec;
-use crate::txn::{Latched, Part};
+use crate::txn::{Latched, VisibleEntries};
 
 #[test]
 fn the_keys_alone_are_those_of_a_scan_also_at_an_older_snapshot() {
@@ -111,8 +111,8 @@ fn a_scan_finds_its_way_when_the_next_leaf_is_freed_meanwhile() {
         let table = db.begin_read().unwrap().open_table(KEYS).unwrap();
         let (engine, tree, snapshot) = table.untyped().source();
         let (mut seen, mut removed) = (0, false);
-        let mut visit = |part: Part<'_>| {
-            let Part::Leaf(page, slots) = part else {
+        let mut visit = |part: VisibleEntries<'_>| {
+            let VisibleEntries::Leaf(page, slots) = part else {
                 seen += 1;
                 return Ok(());
             };

@@ -2,7 +2,7 @@
 
 use super::edit::slot_u16;
 use super::key_heap::Owned;
-use super::search::Step;
+use super::search::PathStep;
 use super::{PageRead, PageWrite, Tree};
 use crate::base::{PageId, Result, limits};
 use crate::page::{Page, PageOp, Record};
@@ -75,11 +75,11 @@ impl Tree {
 
     /// The path to the last leaf of a subtree. Fences are not checked, because the outer fences of a detached subtree
     /// may be out of date.
-    fn last_path<S: PageRead>(&self, store: &S, root: PageId) -> Result<(Vec<Step>, PageId)> {
+    fn last_path<S: PageRead>(&self, store: &S, root: PageId) -> Result<(Vec<PathStep>, PageId)> {
         let mut path = Vec::new();
         let subtree = Tree { root, ..*self };
         let leaf = subtree.descend_with(store, super::Target::Last, |event| {
-            Step::note(event, &mut path);
+            PathStep::note(event, &mut path);
             Ok(())
         })?;
         Ok((path, Page::new(&leaf).id()))
@@ -136,14 +136,14 @@ impl Tree {
     }
 
     /// The pages of the run of a separator in an inner page.
-    fn separator_run<S: PageRead>(&self, store: &S, step: Step) -> Result<Vec<PageId>> {
+    fn separator_run<S: PageRead>(&self, store: &S, step: PathStep) -> Result<Vec<PageId>> {
         let mut separator = Vec::new();
         Page::new(&store.read(step.id)?).key_into(step.slot, &mut separator);
         self.run_pages(store, step.id, &separator)
     }
 
     /// Removes the last entry of an inner page, whose child is freed, and frees the run of its separator.
-    fn drop_last<S: PageWrite>(&self, store: &S, step: Step, run: Vec<PageId>) -> Result<usize> {
+    fn drop_last<S: PageWrite>(&self, store: &S, step: PathStep, run: Vec<PageId>) -> Result<usize> {
         let mut latched = store.latch(step.id)?;
         let page = Page::new(&latched);
         let remove = PageOp::Remove { from: slot_u16(page, step.slot)?, to: slot_u16(page, step.slot + 1)? };

@@ -68,14 +68,14 @@ struct Overlap {
 #[derive(Debug)]
 pub struct RangeRemoval {
     keys: KeyRange,
-    next: Part,
+    next: RemovalStep,
     /// Keys on whose paths pages may be underfull.
     underfull: VecDeque<Vec<u8>>,
 }
 
 /// The next step of a removal.
 #[derive(Debug)]
-enum Part {
+enum RemovalStep {
     Begin,
     /// These inner pages, with their levels and ranges, may have children that are completely in the range.
     Detach(Vec<(PageId, u8, KeyRange)>),
@@ -89,7 +89,7 @@ enum Part {
 impl RangeRemoval {
     /// The removal of all entries of a range of keys.
     pub fn new(keys: KeyRange) -> RangeRemoval {
-        RangeRemoval { keys, next: Part::Begin, underfull: VecDeque::new() }
+        RangeRemoval { keys, next: RemovalStep::Begin, underfull: VecDeque::new() }
     }
 
     /// Performs the next step on `tree` and adds its result to `removed`. Returns false if nothing is left to do.
@@ -102,39 +102,39 @@ impl RangeRemoval {
         before: &mut impl FnMut(Removal<'_>) -> Result<()>,
     ) -> Result<bool> {
         let known = removed.detached.len();
-        self.next = match std::mem::replace(&mut self.next, Part::Rebalance) {
-            Part::Begin if self.keys.is_empty() => return Ok(false),
-            Part::Begin => {
+        self.next = match std::mem::replace(&mut self.next, RemovalStep::Rebalance) {
+            RemovalStep::Begin if self.keys.is_empty() => return Ok(false),
+            RemovalStep::Begin => {
                 self.underfull.push_back(self.keys.lower.clone());
                 let level = peek(store, tree.root, |page| page.level())?;
                 if level > 0 && self.keys.lower.is_empty() && self.keys.upper.is_none() {
                     removed.detached.push(tree.detach_all(store, before)?);
-                    Part::TrimFirst
+                    RemovalStep::TrimFirst
                 } else {
-                    Part::Detach(vec![(tree.root, level, KeyRange::default())])
+                    RemovalStep::Detach(vec![(tree.root, level, KeyRange::default())])
                 }
             }
-            Part::Detach(mut waiting) => {
+            RemovalStep::Detach(mut waiting) => {
                 let done = tree.detach_covered(store, &self.keys, &mut waiting, removed, before)?;
-                if done { Part::TrimFirst } else { Part::Detach(waiting) }
+                if done { RemovalStep::TrimFirst } else { RemovalStep::Detach(waiting) }
             }
-            Part::TrimFirst => {
+            RemovalStep::TrimFirst => {
                 let more = tree.trim(store, Target::Covering(&self.keys.lower), &self.keys, removed, before)?;
-                if more { Part::TrimFirst } else { Part::TrimLast }
+                if more { RemovalStep::TrimFirst } else { RemovalStep::TrimLast }
             }
-            Part::TrimLast => {
+            RemovalStep::TrimLast => {
                 let end = self.keys.upper.as_deref().map_or(Target::Last, Target::Before);
                 if tree.trim(store, end, &self.keys, removed, before)? {
-                    Part::TrimLast
+                    RemovalStep::TrimLast
                 } else {
                     self.underfull.extend(self.keys.upper.clone());
-                    Part::Rebalance
+                    RemovalStep::Rebalance
                 }
             }
-            Part::Rebalance => {
+            RemovalStep::Rebalance => {
                 let Some(key) = self.underfull.pop_front() else { return Ok(false) };
                 tree.rebalance(store, &key)?;
-                Part::Rebalance
+                RemovalStep::Rebalance
             }
         };
         self.underfull.extend(removed.detached.iter().skip(known).map(|subtree| subtree.lower.clone()));

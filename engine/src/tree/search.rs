@@ -60,7 +60,7 @@ pub(super) enum Descent<'p> {
 
 /// A step of a descent: an inner page and the slot of the chosen child.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(super) struct PathStep {
     pub(super) id: PageId,
     pub(super) slot: usize,
 }
@@ -319,10 +319,10 @@ impl Tree {
 
     /// The path to the leaf that covers `key`: the inner pages from the root on, and the leaf. Only for the writer,
     /// because no page may change in the meantime.
-    pub(super) fn path_to<S: PageRead>(&self, store: &S, key: &[u8]) -> Result<(Vec<Step>, PageId)> {
+    pub(super) fn path_to<S: PageRead>(&self, store: &S, key: &[u8]) -> Result<(Vec<PathStep>, PageId)> {
         let mut path = Vec::with_capacity(USUAL_HEIGHT);
         let leaf = self.descend_with(store, Target::Covering(key), |event| {
-            Step::note(event, &mut path);
+            PathStep::note(event, &mut path);
             Ok(())
         })?;
         Ok((path, Page::new(&leaf).id()))
@@ -354,12 +354,12 @@ impl Tree {
     }
 }
 
-impl Step {
+impl PathStep {
     /// Adds an event of a descent to the steps of the descent.
-    pub(super) fn note(event: Descent<'_>, path: &mut Vec<Step>) {
+    pub(super) fn note(event: Descent<'_>, path: &mut Vec<PathStep>) {
         match event {
             Descent::Begins => path.clear(),
-            Descent::Passes(page, slot) => path.push(Step { id: page.id(), slot }),
+            Descent::Passes(page, slot) => path.push(PathStep { id: page.id(), slot }),
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::edit::{child_record, peek, slot_u16};
 use super::insert::MAX_SPLITS;
 use super::long_key::{is_long, trial_image};
-use super::search::{MAX_LEVEL, Step};
+use super::search::{MAX_LEVEL, PathStep};
 use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result, bytes};
 use crate::page::{Page, PageBuilder, PageOp, PageSpec, Record, SeparatorRule, choose_split, would_insert};
@@ -74,11 +74,11 @@ impl Tree {
     fn split_page<S: PageWrite>(
         &self,
         store: &S,
-        path: &[Step],
+        path: &[PathStep],
         id: PageId,
         pending: Option<Pending<'_>>,
     ) -> Result<()> {
-        let Some((&Step { id: parent_id, slot }, above)) = path.split_last() else {
+        let Some((&PathStep { id: parent_id, slot }, above)) = path.split_last() else {
             return self.split_root(store, pending);
         };
         let cut = self.choose_cut(store, id, pending)?;

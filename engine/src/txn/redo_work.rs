@@ -49,7 +49,7 @@ struct Since {
 
 /// The work since the redo point of the superblock, and since the next redo point.
 #[derive(Debug, Default)]
-struct State {
+struct RedoWorkState {
     redo: Since,
     /// While a checkpoint is being taken: pages that are changed meanwhile count for both.
     next: Option<Since>,
@@ -57,19 +57,19 @@ struct State {
 
 /// Counts the work of a recovery. Positions are those of [`Log::written`](crate::log::Log::written).
 #[derive(Debug, Default)]
-pub(super) struct RedoWork(Mutex<State>);
+pub(super) struct RedoWork(Mutex<RedoWorkState>);
 
 impl RedoWork {
     /// The work that a recovery has just done. It counts until the first checkpoint is durable.
     pub(super) fn of_recovery(bytes: u64, pages: PageSet) -> RedoWork {
         let redo = Since { position: 0, earlier: bytes, pages };
-        RedoWork(Mutex::new(State { redo, next: None }))
+        RedoWork(Mutex::new(RedoWorkState { redo, next: None }))
     }
 
     /// A batch has changed these pages. Call it under the apply lock, before the batch is in the log.
     pub(super) fn note(&self, pages: &[PageId]) {
         let mut state = self.0.lock();
-        let State { redo, next } = &mut *state;
+        let RedoWorkState { redo, next } = &mut *state;
         for since in std::iter::once(redo).chain(next) {
             pages.iter().for_each(|id| since.pages.insert(*id));
         }

@@ -8,29 +8,33 @@ use std::path::{Path, PathBuf};
 
 /// How much of a crate another one may use.
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum Access {
     /// What its documentation shows.
     Shown,
     All,
 }
 
 /// The other crates of the workspace that the code of a folder may use; each may use itself.
-type Uses = &'static [(&'static str, Part)];
+type Uses = &'static [(&'static str, Access)];
 
 /// Folders of code, with the crate that the code belongs to.
 const FOLDERS: &[(&str, &str, Uses)] = &[
     ("codec", "duramen_codec", &[]),
     ("engine/src", "duramen", &[]),
-    ("engine/src/page", "duramen", &[("duramen_codec", Part::All)]),
-    ("engine/examples", "", &[("duramen", Part::Shown)]),
-    ("engine/tests", "", &[("duramen", Part::All), ("duramen_sim", Part::All)]),
-    ("query", "duramen_query", &[("duramen", Part::Shown)]),
-    ("cli", "", &[("duramen", Part::Shown), ("duramen_query", Part::All)]),
-    ("cli/tests", "", &[("duramen", Part::Shown), ("duramen_sim", Part::All)]),
-    ("sim", "duramen_sim", &[("duramen", Part::Shown)]),
-    ("bench", "duramen_bench", &[("duramen", Part::Shown), ("duramen_codec", Part::All), ("duramen_sim", Part::All)]),
-    ("fuzz", "duramen_fuzz", &[("duramen", Part::All), ("duramen_codec", Part::All)]),
-    ("peers", "", &[("duramen", Part::Shown), ("duramen_bench", Part::All)]),
+    ("engine/src/page", "duramen", &[("duramen_codec", Access::All)]),
+    ("engine/examples", "", &[("duramen", Access::Shown)]),
+    ("engine/tests", "", &[("duramen", Access::All), ("duramen_sim", Access::All)]),
+    ("query", "duramen_query", &[("duramen", Access::Shown)]),
+    ("cli", "", &[("duramen", Access::Shown), ("duramen_query", Access::All)]),
+    ("cli/tests", "", &[("duramen", Access::Shown), ("duramen_sim", Access::All)]),
+    ("sim", "duramen_sim", &[("duramen", Access::Shown)]),
+    (
+        "bench",
+        "duramen_bench",
+        &[("duramen", Access::Shown), ("duramen_codec", Access::All), ("duramen_sim", Access::All)],
+    ),
+    ("fuzz", "duramen_fuzz", &[("duramen", Access::All), ("duramen_codec", Access::All)]),
+    ("peers", "", &[("duramen", Access::Shown), ("duramen_bench", Access::All)]),
 ];
 
 /// What is `#[doc(hidden)]` in a crate.
@@ -112,7 +116,7 @@ fn hidden() -> Hidden {
 fn violations(own: &str, uses: Uses, hidden: &Hidden, stream: &TokenStream) -> Vec<String> {
     let tokens: Vec<TokenTree> = stream.clone().into_iter().collect();
     let mut wrong = Vec::new();
-    let shown_only = uses.contains(&("duramen", Part::Shown));
+    let shown_only = uses.contains(&("duramen", Access::Shown));
     for (at, token) in tokens.iter().enumerate() {
         match token {
             TokenTree::Group(group) => wrong.extend(violations(own, uses, hidden, &group.stream())),
@@ -131,8 +135,8 @@ fn violations(own: &str, uses: Uses, hidden: &Hidden, stream: &TokenStream) -> V
                 }
                 match uses.iter().find(|(used, _)| *used == name) {
                     None => wrong.push(format!("{line}: uses {name}, which it may not")),
-                    Some((_, Part::All)) => {}
-                    Some((_, Part::Shown)) => {
+                    Some((_, Access::All)) => {}
+                    Some((_, Access::Shown)) => {
                         let found = paths(&tokens, at).into_iter().filter_map(|path| hidden.judge(&path));
                         wrong.extend(found.map(|what| format!("{line}: {what}")));
                     }
@@ -205,7 +209,7 @@ fn what_the_engine_hides_is_known() {
 #[test]
 fn forbidden_uses_of_crates_are_found_however_they_are_written() {
     let hidden = hidden();
-    let shown: Uses = &[("duramen", Part::Shown)];
+    let shown: Uses = &[("duramen", Access::Shown)];
     let judge = |uses, source: &str| violations("duramen_cli", uses, &hidden, &source.parse().unwrap());
     for source in [
         "use duramen::page::Page;",
@@ -235,7 +239,7 @@ fn forbidden_uses_of_crates_are_found_however_they_are_written() {
     ] {
         assert_eq!(judge(shown, source), Vec::<String>::new(), "{source}");
     }
-    assert_eq!(judge(&[("duramen", Part::All)], "use duramen::page::Page;"), Vec::<String>::new());
+    assert_eq!(judge(&[("duramen", Access::All)], "use duramen::page::Page;"), Vec::<String>::new());
     assert_eq!(judge(&[], "use duramen::Error;").len(), 1, "codec uses no other crate");
     assert_eq!(judge(shown, "\nuse duramen::page::Page;"), ["2: uses duramen::page::Page, which is hidden"]);
 }

@@ -52,7 +52,7 @@ const ITEMS: &[(&str, &str, &[&str])] = &[
     ("query", "io", &[]),
     ("query", "store", &[]),
     ("query", "log", &[]),
-    ("query", "txn", &["Cursor", "Engine", "KeyRange", "Latched", "Part", "View", "large"]),
+    ("query", "txn", &["Cursor", "Engine", "KeyRange", "Latched", "View", "VisibleEntries", "large"]),
     ("query", "db", &["ReadOnlyTable", "ReadOnlyUntypedTable", "encode_bounds", "types"]),
 ];
 

@@ -83,13 +83,13 @@ impl DriveCounts {
 /// Adds up the counts.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
-    state: Mutex<State>,
+    state: Mutex<CountState>,
     /// True if nothing is counted now.
     off: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct CountState {
     counts: DriveCounts,
     /// The file of the last call, and the block after its last one.
     position: (u64, u64),
@@ -141,7 +141,7 @@ impl Meter {
     }
 }
 
-impl State {
+impl CountState {
     fn count(&mut self, call: Call, of: impl Fn(&mut DriveCounts) -> &mut Traffic) {
         let seeks = u64::from(self.position != (call.file, call.first));
         self.position = (call.file, call.first + call.blocks);

@@ -8,7 +8,7 @@ use crate::db::catalog::TableEntry;
 use crate::db::catalog::info::TableInfo;
 use crate::db::transaction::read::Snapshot;
 use crate::tree::Tree;
-use crate::txn::{Cursor, Engine, KeyRange, Latched, Part, View};
+use crate::txn::{Cursor, Engine, KeyRange, Latched, View, VisibleEntries};
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
@@ -128,8 +128,8 @@ impl ReadOnlyUntypedTable {
         let mut count = 0;
         engine.leaves(tree, snapshot, &KeyRange::of(lower, upper), Latched::Yes, &mut |part| {
             count += match part {
-                Part::Leaf(_, slots) => slots.len() as u64,
-                Part::Entry(..) => 1,
+                VisibleEntries::Leaf(_, slots) => slots.len() as u64,
+                VisibleEntries::Entry(..) => 1,
             };
             Ok(())
         })?;

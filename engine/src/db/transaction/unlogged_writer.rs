@@ -16,12 +16,12 @@ use std::thread::JoinHandle;
 pub(crate) type PackedPages = Vec<(PageId, Vec<u8>)>;
 
 /// Pages and their places.
-type Written = Result<(PackedPages, Vec<Option<PlaceBytes>>)>;
+type WriterResult = Result<(PackedPages, Vec<Option<PlaceBytes>>)>;
 
 /// The pages of a transaction that are being written by a thread; none or one batch. The transaction must wait for it
 /// before it ends, because the thread must not write pages that are free.
 #[derive(Default)]
-pub(crate) struct UnloggedWriter(Mutex<Option<JoinHandle<Written>>>);
+pub(crate) struct UnloggedWriter(Mutex<Option<JoinHandle<WriterResult>>>);
 
 impl WriteTransaction {
     /// Waits for the batch before, and writes pages that the transaction has allocated. If `in_thread` is true, they
@@ -55,7 +55,7 @@ impl WriteTransaction {
         }
     }
 
-    fn note_written(&self, written: Written) -> Result<()> {
+    fn note_written(&self, written: WriterResult) -> Result<()> {
         let (pages, places) = written?;
         let mut adopted = self.adopted.lock();
         for ((id, _), place) in pages.iter().zip(places) {
@@ -68,7 +68,7 @@ impl WriteTransaction {
     }
 }
 
-fn write(shared: &Shared, mut pages: PackedPages) -> Written {
+fn write(shared: &Shared, mut pages: PackedPages) -> WriterResult {
     let places = shared.engine.write_unlogged(&mut pages)?;
     Ok((pages, places))
 }

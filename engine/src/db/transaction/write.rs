@@ -16,7 +16,9 @@ use crate::db::types::{Key, TableDef, TableOptions, Value};
 use crate::page::Record;
 use crate::store::PlaceBytes;
 use crate::tree::Tree;
-use crate::txn::{Durability, EntryDelta, OwnedRecord, Runs, Step, Steps, WriteSet, WriterGuard, Written, push_steps};
+use crate::txn::{
+    Durability, EntryDelta, LastWrite, OwnedRecord, Runs, Step, Steps, WriteSet, WriterGuard, push_steps,
+};
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -582,8 +584,8 @@ fn open_twice(name: &str) -> Error {
 /// The write of a transaction to a key: `None` if there is no write, `Some(None)` for a removal.
 pub(crate) fn own_write<'a>(writes: &'a WriteSet, key: &[u8]) -> Option<Option<Record<'a>>> {
     match writes.get(key) {
-        Written::Record(record) => Some(Some(record)),
-        Written::Removed => Some(None),
-        Written::Unwritten => None,
+        LastWrite::Record(record) => Some(Some(record)),
+        LastWrite::Removed => Some(None),
+        LastWrite::Unwritten => None,
     }
 }

@@ -43,7 +43,7 @@ fn read_copy(
         if !read(next, page)? {
             return Err(Error::corrupt(next, "it is missing, and has a part of a dictionary"));
         }
-        let Some(part) = Part::of(Page::new(page)) else { return Ok(None) };
+        let Some(part) = DictionaryPart::of(Page::new(page)) else { return Ok(None) };
         bytes.extend_from_slice(part.payload);
         next = part.right;
         if bytes.len() > 2 * MOST_BYTES {
@@ -54,17 +54,17 @@ fn read_copy(
 }
 
 /// A page of a dictionary.
-struct Part<'a> {
+struct DictionaryPart<'a> {
     payload: &'a [u8],
     right: PageId,
 }
 
-impl<'a> Part<'a> {
+impl<'a> DictionaryPart<'a> {
     /// The part of a dictionary in a page; `None` if it cannot be a page of a dictionary.
-    fn of(page: Page<'a>) -> Option<Part<'a>> {
+    fn of(page: Page<'a>) -> Option<DictionaryPart<'a>> {
         // Only pages of runs have a payload.
         let is_one = page.table() == TableId::CATALOG && !page.payload().is_empty();
-        is_one.then(|| Part { payload: page.payload(), right: page.right() })
+        is_one.then(|| DictionaryPart { payload: page.payload(), right: page.right() })
     }
 }
 
@@ -76,7 +76,7 @@ impl FoundParts {
     /// Keeps a page if it may have a part of a dictionary. If there are several images of a page, the newest one
     /// counts.
     pub(in crate::store) fn note(&mut self, image: &FoundImage<'_>) {
-        let Some(part) = Part::of(Page::new(image.packed)) else { return };
+        let Some(part) = DictionaryPart::of(Page::new(image.packed)) else { return };
         let newest = self.0.get(&image.page).map(|(lsn, ..)| *lsn);
         if newest.is_none_or(|newest| image.lsn >= newest) {
             self.0.insert(image.page, (image.lsn, part.right, part.payload.to_vec()));

@@ -4,7 +4,7 @@ use super::cuts::RECOVERY_STEP;
 use super::own::Own;
 use super::slot::Side;
 use super::states::Kind;
-use super::{ShadowStore, State};
+use super::{ShadowState, ShadowStore};
 use crate::base::{Error, PageId, Result};
 use crate::store::seam::Frozen;
 use crate::store::superblock::Meta;
@@ -139,7 +139,7 @@ impl ShadowStore {
     }
 
     /// Adds the ranges of a page that are not needed to `ranges`, and clears the mark that the page waits for a trim.
-    fn superfluous(&self, state: &mut State, id: PageId, ranges: &mut Vec<Range<u64>>) {
+    fn superfluous(&self, state: &mut ShadowState, id: PageId, ranges: &mut Vec<Range<u64>>) {
         let now = state.pages.get(id);
         if !now.waits_for_trim() {
             return;
@@ -160,7 +160,7 @@ impl ShadowStore {
 
 /// An error if a failed write may have damaged an image that was not synced. The log has the changes of this image, so
 /// the log is needed until the page is written again.
-fn check_failed_writes(state: &State) -> Result<()> {
+fn check_failed_writes(state: &ShadowState) -> Result<()> {
     let may_be_damaged = |id: &&PageId| {
         let now = state.pages.get(**id);
         now.kind() == Kind::Present && !now.is_synced()

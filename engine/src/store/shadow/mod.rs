@@ -63,7 +63,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Everything that the lock guards. It is never held while the device works.
 #[derive(Debug)]
-struct State {
+struct ShadowState {
     pages: PageStates,
     /// The map in the file. No page behind the pages of the map may be written.
     map: Option<Map>,
@@ -92,7 +92,7 @@ struct State {
     freezes: u64,
 }
 
-impl State {
+impl ShadowState {
     /// What the store knows about a page without reading its slots.
     fn known_of(&self, id: PageId) -> Known {
         Known {
@@ -107,7 +107,7 @@ impl State {
 
     /// Sorts the pages that have something to be trimmed, and leaves out those that have been written again since.
     fn sort_trims(&mut self) {
-        let State { trims, pages, .. } = self;
+        let ShadowState { trims, pages, .. } = self;
         trims.sort_unstable();
         trims.dedup();
         trims.retain(|id| pages.get(*id).waits_for_trim());
@@ -140,7 +140,7 @@ struct CompressionBuffers {
 pub(super) struct ShadowStore {
     file: DatabaseFile,
     geometry: Geometry,
-    state: Mutex<State>,
+    state: Mutex<ShadowState>,
     /// The generation of new images. A thread that writes an image holds the read lock. A thread that must exclude all
     /// writes of images holds the write lock.
     generation: RwLock<u32>,
@@ -214,7 +214,7 @@ impl ShadowStore {
         let len = file.disk().size()?;
         let own = Own::decode(&file.own())?;
         let delta = own.usable_on(file.disk());
-        let state = State {
+        let state = ShadowState {
             pages: PageStates::unknown(room, geometry.blocks(), own.count),
             map: own.map.map(Map::at),
             unsynced: Vec::new(),

@@ -21,7 +21,7 @@ use std::ops::{Range, RangeInclusive};
 const SYNC_PAGES: RangeInclusive<u64> = 64..=1024;
 
 /// A page to be written.
-struct Part {
+struct QueuedPage {
     id: PageId,
     /// Its slot, or its delta block, in the buffer.
     bytes: Range<usize>,
@@ -32,17 +32,17 @@ struct Part {
     is_to_be_split: bool,
 }
 
-impl Part {
+impl QueuedPage {
     /// A whole page.
-    fn whole(id: PageId, bytes: Range<usize>) -> Part {
-        Part { id, bytes, is_delta: false, short: None, is_to_be_split: false }
+    fn whole(id: PageId, bytes: Range<usize>) -> QueuedPage {
+        QueuedPage { id, bytes, is_delta: false, short: None, is_to_be_split: false }
     }
 }
 
 /// Pages to be written together.
 pub(super) struct SlotWriter<'s> {
     store: &'s ShadowStore,
-    parts: Vec<Part>,
+    parts: Vec<QueuedPage>,
     /// Slots and delta blocks, one after the other. The fields that identify the write are filled in later.
     bytes: Vec<u8>,
 }
@@ -64,12 +64,12 @@ impl PageWriter for SlotWriter<'_> {
             self.bytes.resize(start + BLOCK, 0);
             geometry.fill_delta(self.bytes.get_mut(start..).unwrap_or_default(), page, &segments);
             let bytes = start..start + BLOCK;
-            self.parts.push(Part { is_delta: true, ..Part::whole(id, bytes) });
+            self.parts.push(QueuedPage { is_delta: true, ..QueuedPage::whole(id, bytes) });
             return base;
         }
         self.bytes.extend_from_slice(page);
         self.bytes.resize(start + geometry.slot(), 0);
-        self.parts.push(Part::whole(id, start..self.bytes.len()));
+        self.parts.push(QueuedPage::whole(id, start..self.bytes.len()));
         Base::Moves
     }
 
@@ -126,7 +126,7 @@ impl ShadowStore {
 
     /// Compresses the pages that are to be written whole, as the policies of their tables say. It takes time: call it
     /// when no page is latched.
-    fn compress_parts(&self, parts: &mut [Part], bytes: &mut [u8]) {
+    fn compress_parts(&self, parts: &mut [QueuedPage], bytes: &mut [u8]) {
         if self.compression.policy_count() == 0 || self.geometry.blocks() == 1 {
             return;
         }
@@ -147,7 +147,7 @@ impl ShadowStore {
     }
 
     /// Makes a whole page in a slot a short image, if it then needs fewer blocks.
-    fn compress_part(&self, part: &mut Part, slot: &mut [u8], buffers: &mut CompressionBuffers) {
+    fn compress_part(&self, part: &mut QueuedPage, slot: &mut [u8], buffers: &mut CompressionBuffers) {
         let CompressionBuffers { coders, packed, compressed, page: again } = buffers;
         let Some(bytes) = slot.get(..self.geometry.page()) else { return };
         let page = Page::new(bytes);
@@ -174,7 +174,7 @@ impl ShadowStore {
     /// Completes slots and delta blocks and writes them. On an error each page that has a synced image keeps it, with
     /// its deltas. Any other page may have its old image, the new one or none, until the page is written again. `kept`:
     /// later writes must not overwrite the images, even before a sync.
-    fn write_parts(&self, parts: &[Part], bytes: &mut [u8], kept: bool) -> Result<()> {
+    fn write_parts(&self, parts: &[QueuedPage], bytes: &mut [u8], kept: bool) -> Result<()> {
         self.make_way(parts.iter().map(|part| part.id))?;
         let generation = self.generation.read();
         self.settle(parts.iter().map(|part| part.id))?;
@@ -202,7 +202,7 @@ impl ShadowStore {
     }
 
     /// Writes a slot; returns the state of the page with it.
-    fn write_slot(&self, part: &Part, slot: &mut [u8], generation: u32, kept: bool) -> Result<PageState> {
+    fn write_slot(&self, part: &QueuedPage, slot: &mut [u8], generation: u32, kept: bool) -> Result<PageState> {
         let (side, turn, rewrites) = self.target(part.id)?;
         let is_first = self.state.lock().pages.get(part.id) == PageState::EMPTY;
         let stamp = Stamp { turn, rewrites, generation };
@@ -300,8 +300,8 @@ impl ShadowStore {
             for ((_, packed), bytes) in pages.iter().zip(slots.chunks_exact_mut(slot)) {
                 unpack(packed, bytes.get_mut(..self.geometry.page()).unwrap_or_default())?;
             }
-            let part = |(at, (id, _)): (usize, &(PageId, Vec<u8>))| Part::whole(*id, at * slot..(at + 1) * slot);
-            let mut parts: Vec<Part> = pages.iter().enumerate().map(part).collect();
+            let part = |(at, (id, _)): (usize, &(PageId, Vec<u8>))| QueuedPage::whole(*id, at * slot..(at + 1) * slot);
+            let mut parts: Vec<QueuedPage> = pages.iter().enumerate().map(part).collect();
             let _dictionaries_stay = self.compression.begin_batch();
             self.compress_parts(&mut parts, slots);
             self.write_parts(&parts, slots, true)

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The places that one checkpoint has written.
-struct Written {
+struct WrittenPlaces {
     /// The new places of the captured chunks, in their order; `None` for those without any image.
     locations: Vec<Option<Location>>,
     /// The new places of the groups that these chunks are in; `None` for those without any chunk.
@@ -90,7 +90,7 @@ impl TableStore {
     }
 
     /// Writes the captured chunks, the groups that they are in, and a directory. `taken` becomes the places used.
-    fn write_table(&self, captured: &[Captured], taken: &mut Vec<Extent>) -> Result<Written> {
+    fn write_table(&self, captured: &[Captured], taken: &mut Vec<Extent>) -> Result<WrittenPlaces> {
         let ahead: Vec<Option<Location>> = {
             let mut state = self.state.lock();
             captured.iter().map(|chunk| state.table.take_ahead(chunk.index, chunk.version)).collect()
@@ -110,7 +110,7 @@ impl TableStore {
         let last = (!padded.is_empty()).then_some((directory.first, padded.as_slice()));
         self.write_together(chunks.chain(groups_written).chain(last))?;
         let groups = groups.into_iter().map(|group| (group.index, group.location)).collect();
-        Ok(Written { locations, groups, directory })
+        Ok(WrittenPlaces { locations, groups, directory })
     }
 
     /// Takes places for the captured chunks that are not written `ahead`. Returns the new places of all.
@@ -221,7 +221,7 @@ impl TableStore {
 
     /// After the superblock is durable: sets the new locations of chunks and groups, frees the places that only the old
     /// table used, and removes unchanged chunks from memory.
-    fn conclude(&self, captured: &[Captured], written: &Written, (before, high_water): (&Directory, u32)) {
+    fn conclude(&self, captured: &[Captured], written: &WrittenPlaces, (before, high_water): (&Directory, u32)) {
         let mut free = self.set_locations(captured, written, high_water);
         free.push(before.extent());
         free.extend(before.map.map(|map| map.extent()));
@@ -235,7 +235,7 @@ impl TableStore {
 
     /// Sets the new locations of chunks and groups, and removes unchanged chunks from memory. Returns the places that
     /// only the old table used.
-    fn set_locations(&self, captured: &[Captured], written: &Written, high_water: u32) -> Vec<Extent> {
+    fn set_locations(&self, captured: &[Captured], written: &WrittenPlaces, high_water: u32) -> Vec<Extent> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         state.high_water = state.high_water.max(high_water);

@@ -8,10 +8,10 @@
 
 use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, corrupt, each_in_chunk};
 use super::load::{EntryLimits, describe_damage, log_damage, pages_of};
-use super::page_table::{Entry, Missing};
+use super::page_table::{Missing, PageEntry};
 use super::place::{Extent, Location, Place};
 use super::space::Space;
-use super::{State, TableStore};
+use super::{PageTableState, TableStore};
 use crate::base::checksum::checksum;
 use crate::base::{Error, PageId, Result};
 use std::ops::Range;
@@ -27,7 +27,7 @@ fn of_page(id: PageId, error: Error) -> Error {
 impl TableStore {
     /// Calls `look` under the lock of the page table. If `look` misses a chunk, it must not have changed anything: the
     /// chunk is read, and `look` is called again.
-    pub(super) fn with_chunks<R>(&self, mut look: impl FnMut(&mut State) -> Result<R, Missing>) -> Result<R> {
+    pub(super) fn with_chunks<R>(&self, mut look: impl FnMut(&mut PageTableState) -> Result<R, Missing>) -> Result<R> {
         loop {
             let looked = look(&mut self.state.lock());
             match looked {
@@ -38,7 +38,7 @@ impl TableStore {
     }
 
     /// The entry of a page in the page table; `None` without an image.
-    pub(super) fn entry(&self, id: PageId) -> Result<Option<Entry>> {
+    pub(super) fn entry(&self, id: PageId) -> Result<Option<PageEntry>> {
         self.with_chunks(|state| state.table.get(id)).map_err(|error| of_page(id, error))
     }
 

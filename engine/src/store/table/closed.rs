@@ -13,13 +13,13 @@ use super::free_map;
 use super::load::{Reading, Source, describe_damage, load_table};
 use super::place::{FIRST_GRAIN, GRAIN, grains_of};
 use super::space::Space;
-use super::{State, TableParts, TableStore};
+use super::{PageTableState, TableParts, TableStore};
 use crate::base::checksum::checksum;
 use crate::base::{Error, Result};
 use crate::io::WriteKind;
 use crate::store::superblock::Meta;
 
-impl State {
+impl PageTableState {
     /// True if the last durable checkpoint, with this directory, has what is in memory, and every grain in use is its.
     fn is_durable(&self, space: &Space, directory: &Directory) -> bool {
         let is_settled = !self.table.is_edited() && self.captured.is_empty();

@@ -111,7 +111,7 @@ pub(crate) fn sound_image(bytes: &[u8], page_size: usize) -> Option<(PageId, u32
 }
 
 #[derive(Debug)]
-struct Entry {
+struct BatchedImage {
     page: PageId,
     /// The start of the image in the buffer.
     start: usize,
@@ -144,7 +144,7 @@ fn rounded(place: usize, unit: usize, page_size: usize) -> usize {
 #[derive(Debug, Default)]
 pub(crate) struct ImageBatch {
     bytes: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<BatchedImage>,
     /// A buffer for sealed images, and then for the content of `bytes`.
     sealed: Vec<u8>,
     /// Buffers for compressed pages, one for each image.
@@ -168,7 +168,7 @@ impl ImageBatch {
         pack(&mut self.bytes);
         let len = self.bytes.len() - start - IMAGE_HEADER;
         self.bytes.resize(start + (IMAGE_HEADER + len).next_multiple_of(GRAIN), 0);
-        self.entries.push(Entry { page, start, len, grains: 0, crc: 0, first: 0, is_to_be_split: false });
+        self.entries.push(BatchedImage { page, start, len, grains: 0, crc: 0, first: 0, is_to_be_split: false });
     }
 
     /// Compresses the pages with the policies of their tables, gives each image the length of its place, a multiple of
@@ -178,7 +178,8 @@ impl ImageBatch {
         if compressed.len() < entries.len() {
             compressed.resize_with(entries.len(), Vec::new);
         }
-        let packed = |entry: &Entry| slice(bytes, entry.start + IMAGE_HEADER, entry.start + IMAGE_HEADER + entry.len);
+        let packed =
+            |entry: &BatchedImage| slice(bytes, entry.start + IMAGE_HEADER, entry.start + IMAGE_HEADER + entry.len);
         let mut jobs: Vec<Job<'_>> =
             entries.iter().zip(compressed).map(|(entry, out)| Job::new(packed(entry), out)).collect();
         compression.prepare_all(&mut jobs);

@@ -10,7 +10,7 @@ use super::image::IMAGE_HEADER;
 use super::page_table::{Missing, WithImage};
 use super::place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use super::space::Space;
-use super::{State, TableParts};
+use super::{PageTableState, TableParts};
 use crate::base::checksum::checksum;
 use crate::base::{PageId, Result};
 use crate::io::Disk;
@@ -337,7 +337,7 @@ impl Loader<'_> {
             self.parts.state.table.set_chunk_location(index, Some(location));
             return Ok(());
         }
-        let TableParts { state: State { table, .. }, space: Space { allocator, .. } } = &mut *self.parts;
+        let TableParts { state: PageTableState { table, .. }, space: Space { allocator, .. } } = &mut *self.parts;
         // Reading a page reports it.
         let or_left_out = |taken: Result<()>| if reading == Reading::WhatIsLeft { Ok(()) } else { taken };
         let is_kept = reading == Reading::WhatIsLeft || table.has_room();

@@ -48,7 +48,7 @@ use crate::io::{BLOCK, Disk, WriteKind};
 use encoding::{CHUNK_PAGES, corrupt};
 use image::{IMAGE_HEADER, ImageBatch};
 use load::{Loaded, Source, describe_damage, open_table};
-use page_table::{Captured, Entry, Missing, PageTable};
+use page_table::{Captured, Missing, PageEntry, PageTable};
 use parking_lot::Mutex;
 use place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use read::ReadBuffer;
@@ -80,7 +80,7 @@ enum Purpose {
 /// The state that the lock of the page table guards. Each miss takes the lock, so it has cache lines of its own.
 #[derive(Default)]
 #[repr(align(128))]
-pub(super) struct State {
+pub(super) struct PageTableState {
     pub(super) table: PageTable,
     /// Chunks captured by the last freeze, as long as its checkpoint is not durable.
     captured: Arc<Vec<Captured>>,
@@ -90,10 +90,10 @@ pub(super) struct State {
     freezes: u64,
 }
 
-impl State {
+impl PageTableState {
     /// Sets a page's entry. The caller passes the result to [`Space::free`]. Without the page's chunk nothing is
     /// changed.
-    fn replace(&mut self, id: PageId, new: Option<Entry>) -> Result<Replaced, Missing> {
+    fn replace(&mut self, id: PageId, new: Option<PageEntry>) -> Result<Replaced, Missing> {
         self.table.check_present(id)?;
         Ok(Replaced { ahead: self.table.take_ahead_of(id), old: self.table.set(id, new)?, new })
     }
@@ -101,21 +101,21 @@ impl State {
 
 /// A page table and the space of its file, before each has its lock.
 pub(super) struct TableParts {
-    state: State,
+    state: PageTableState,
     space: Space,
 }
 
 impl TableParts {
     /// The parts of an empty file.
     pub(super) fn new(page_size: usize) -> TableParts {
-        TableParts { state: State::default(), space: Space::new(page_size) }
+        TableParts { state: PageTableState::default(), space: Space::new(page_size) }
     }
 }
 
 /// The page store.
 pub(crate) struct TableStore {
     file: DatabaseFile,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<PageTableState>,
     space: Mutex<Space>,
     /// The file's length in bytes; locked while the file grows or shrinks. It is locked before the page table and the
     /// space.
@@ -262,11 +262,11 @@ impl TableStore {
     /// Enters an image in the page table. The locks are taken and released for each image, so that reads and commits do
     /// not wait for a whole batch.
     fn enter(&self, id: PageId, location: Location, purpose: Purpose) -> Result<()> {
-        self.supersede(id, Some(Entry { location, fresh: purpose == Purpose::Flush, checked: true }))
+        self.supersede(id, Some(PageEntry { location, fresh: purpose == Purpose::Flush, checked: true }))
     }
 
     /// Sets a page's entry, and frees its old place as early as is safe.
-    fn supersede(&self, id: PageId, new: Option<Entry>) -> Result<()> {
+    fn supersede(&self, id: PageId, new: Option<PageEntry>) -> Result<()> {
         let replaced = self.with_chunks(|state| {
             let replaced = state.replace(id, new)?;
             self.pass_on_counts(state);
@@ -284,7 +284,7 @@ impl TableStore {
     }
 
     /// Passes on the counts of the page table.
-    fn pass_on_counts(&self, state: &State) {
+    fn pass_on_counts(&self, state: &PageTableState) {
         self.live.store(state.table.live(), atomic::Ordering::Relaxed);
         self.chunks.store(state.table.chunks(), atomic::Ordering::Relaxed);
     }
@@ -467,7 +467,7 @@ impl StoreRedo for TableStore {
             let what = format!("the log puts page {id} at grain {}, where something else is", extent.first);
             return Err(corrupt(what));
         }
-        self.supersede(id, Some(Entry { location, fresh: false, checked: false }))?;
+        self.supersede(id, Some(PageEntry { location, fresh: false, checked: false }))?;
         Ok(true)
     }
 

@@ -32,7 +32,7 @@ const LOOKS_AT_CHECKPOINT: usize = 2 * KEPT_PART;
 
 /// The entry of a page that has an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct PageEntry {
     pub(crate) location: Location,
     pub(crate) fresh: bool,
     /// This process has written the image or has checked the page in it. An image with the right checksum then needs no
@@ -190,13 +190,13 @@ impl PageTable {
     }
 
     /// The entry of a page; `None` without an image.
-    pub(crate) fn get(&self, id: PageId) -> Result<Option<Entry>, Missing> {
+    pub(crate) fn get(&self, id: PageId) -> Result<Option<PageEntry>, Missing> {
         let (index, slot) = split(id);
         Ok(self.chunk(index)?.and_then(|chunk| chunk.entry(slot)))
     }
 
     /// Sets or empties the entry of a page and returns the one before.
-    pub(crate) fn set(&mut self, id: PageId, new: Option<Entry>) -> Result<Option<Entry>, Missing> {
+    pub(crate) fn set(&mut self, id: PageId, new: Option<PageEntry>) -> Result<Option<PageEntry>, Missing> {
         let old = self.get(id)?;
         if old != new {
             let (index, slot) = split(id);
@@ -208,7 +208,7 @@ impl PageTable {
                 chunk.version = version;
                 chunk.put(slot, new);
             }
-            let grains = |entry: Option<Entry>| entry.map_or(0, |entry| entry.location.place.grains());
+            let grains = |entry: Option<PageEntry>| entry.map_or(0, |entry| entry.location.place.grains());
             // A free map may have counted too few.
             self.live = (self.live + grains(new)).saturating_sub(grains(old));
             self.pages = (self.pages + u64::from(new.is_some())).saturating_sub(u64::from(old.is_some()));
@@ -221,7 +221,7 @@ impl PageTable {
     /// Notes that the page in the image at `location` is sound, if the page still has this image.
     pub(crate) fn note_checked(&mut self, id: PageId, location: Location) {
         let (index, slot) = split(id);
-        if let Ok(Some(Entry { location: now, .. })) = self.get(id)
+        if let Ok(Some(PageEntry { location: now, .. })) = self.get(id)
             && now == location
             && let Some(chunk) = self.in_memory(index)
             && let Some(place) = chunk.places.get_mut(slot)
@@ -366,7 +366,7 @@ impl PageTable {
         self.version += 1;
         let mut chunk = Box::new(Chunk::new(self.version));
         for (slot, location) in locations {
-            chunk.put(slot, Some(Entry { location, fresh: false, checked: false }));
+            chunk.put(slot, Some(PageEntry { location, fresh: false, checked: false }));
         }
         if let Some(slot) = self.slot(missing.index) {
             slot.chunk = Some(chunk);
@@ -449,13 +449,13 @@ impl Chunk {
         }
     }
 
-    fn entry(&self, slot: usize) -> Option<Entry> {
+    fn entry(&self, slot: usize) -> Option<PageEntry> {
         let (place, crc) = (*self.places.get(slot)?, *self.crcs.get(slot)?);
         let location = Location { place: Place::from_bits(place & !MARKS)?, crc };
-        Some(Entry { location, fresh: place & FRESH != 0, checked: place & CHECKED != 0 })
+        Some(PageEntry { location, fresh: place & FRESH != 0, checked: place & CHECKED != 0 })
     }
 
-    fn put(&mut self, slot: usize, new: Option<Entry>) {
+    fn put(&mut self, slot: usize, new: Option<PageEntry>) {
         if let Some((place, crc)) = self.places.get_mut(slot).zip(self.crcs.get_mut(slot)) {
             *place = new.map_or(0, |entry| {
                 let mark = |is_set, mark| if is_set { mark } else { 0 };

@@ -5,7 +5,7 @@
 
 use super::TableStore;
 use super::image::{Content, IMAGE_HEADER, open_image};
-use super::page_table::Entry;
+use super::page_table::PageEntry;
 use super::place::Location;
 use crate::base::{Error, PageId, Result, bytes};
 use crate::page::{Page, unpack, unpack_within};
@@ -25,7 +25,7 @@ impl TableStore {
     /// Reads the newest image of a page into `page`. False if the page has no image.
     pub(super) fn read_newest(&self, id: PageId, page: &mut [u8]) -> Result<bool> {
         let mut entry = self.entry(id)?;
-        while let Some(Entry { location: at, checked, .. }) = entry {
+        while let Some(PageEntry { location: at, checked, .. }) = entry {
             match self.read_from(id, at, checked, page) {
                 Ok(()) if checked => return Ok(true),
                 Ok(()) => {

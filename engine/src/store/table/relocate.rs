@@ -2,9 +2,9 @@
 //! compaction.
 
 use super::encoding::{CHUNK_BYTES, GROUP_CHUNKS};
-use super::page_table::Entry;
+use super::page_table::PageEntry;
 use super::place::{Extent, GRAIN, Location, Place, grains_of};
-use super::{ReadBuffer, State, TableStore};
+use super::{PageTableState, ReadBuffer, TableStore};
 use crate::base::{PageId, Result};
 use crate::io::WriteKind;
 use std::cmp::Reverse;
@@ -85,9 +85,9 @@ impl TableStore {
         let lower = self.take_lower(at.place);
         let Some(place) = lower.and_then(|extent| Place::new(extent.first, extent.grains)) else { return Ok(false) };
         let location = Location { place, crc: at.crc };
-        let enter = |state: &mut State| {
+        let enter = |state: &mut PageTableState| {
             let unmoved = state.table.get(id)?.is_some_and(|entry| entry.location == at);
-            let entry = Some(Entry { location, fresh: true, checked: false });
+            let entry = Some(PageEntry { location, fresh: true, checked: false });
             if unmoved { state.replace(id, entry).map(Some) } else { Ok(None) }
         };
         let written = self.write_runs(WriteKind::Page, std::iter::once((place.first(), image)));

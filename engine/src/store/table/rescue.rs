@@ -7,7 +7,7 @@
 use super::encoding::CHUNK_PAGES;
 use super::image::{IMAGE_HEADER, sound_image};
 use super::load::{Loaded, Reading, Source, load_table, pages_of};
-use super::page_table::Entry;
+use super::page_table::PageEntry;
 use super::place::{GRAIN, Location, Place, grains_of};
 use super::region::REGION;
 use super::{TableParts, TableStore};
@@ -169,7 +169,7 @@ fn adopt(
     for (page, (lsn, location)) in found {
         let chunk = page.0 as usize / CHUNK_PAGES;
         let wanted = missing.is_none_or(|missing| missing.iter().any(|chunks| chunks.contains(&chunk)));
-        let entry = Some(Entry { location, fresh: false, checked: false });
+        let entry = Some(PageEntry { location, fresh: false, checked: false });
         // The other chunks are in memory.
         if wanted && parts.space.allocator.claim(location.place.extent()) && parts.state.table.set(page, entry).is_ok()
         {

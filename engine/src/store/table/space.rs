@@ -3,7 +3,7 @@
 
 use super::allocator::PlaceAllocator;
 use super::image::IMAGE_HEADER;
-use super::page_table::Entry;
+use super::page_table::PageEntry;
 use super::place::{Extent, Location, grains_of};
 use std::collections::BTreeMap;
 
@@ -24,9 +24,9 @@ pub(super) struct Space {
 /// The change of an entry of the page table.
 pub(super) struct Replaced {
     /// The entry before it.
-    pub(super) old: Option<Entry>,
+    pub(super) old: Option<PageEntry>,
     /// The new entry.
-    pub(super) new: Option<Entry>,
+    pub(super) new: Option<PageEntry>,
     /// The location at which the chunk of the entry was written ahead of the next checkpoint.
     pub(super) ahead: Option<Location>,
 }

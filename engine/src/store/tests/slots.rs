@@ -23,7 +23,7 @@ thread_local! {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SlotState {
     pages: BTreeMap<PageId, Vec<u8>>,
     /// The images with which these pages are compared to find their changes.
     bases: BTreeMap<PageId, Vec<u8>>,
@@ -36,14 +36,14 @@ struct State {
 #[derive(Debug)]
 pub(in crate::store) struct SlotStore {
     file: DatabaseFile,
-    state: Mutex<State>,
+    state: Mutex<SlotState>,
     written: AtomicU64,
 }
 
 impl StoreFormat for SlotStore {
     fn open(file: DatabaseFile) -> Result<SlotStore> {
         let own = file.own();
-        let mut state = State { freezes: get_u64(&own, 0), ..State::default() };
+        let mut state = SlotState { freezes: get_u64(&own, 0), ..SlotState::default() };
         let len = file.page_size() as u64;
         let slots = file.disk().size()?.saturating_sub(FRONT as u64) / len;
         for id in (0..slots as u32).map(PageId) {

@@ -16,7 +16,7 @@ pub(crate) struct WriteSet {
 }
 
 /// The last write of a key in a write set.
-pub(crate) enum Written<'a> {
+pub(crate) enum LastWrite<'a> {
     /// The last write put this record.
     Record(Record<'a>),
     /// The key was removed.
@@ -46,12 +46,12 @@ impl WriteSet {
     }
 
     /// The write of this transaction to `key`.
-    pub(crate) fn get(&self, key: &[u8]) -> Written<'_> {
+    pub(crate) fn get(&self, key: &[u8]) -> LastWrite<'_> {
         match self.points.get(key) {
-            Some(Some(record)) => Written::Record(record),
-            Some(None) => Written::Removed,
-            None if self.is_cleared(key) => Written::Removed,
-            None => Written::Unwritten,
+            Some(Some(record)) => LastWrite::Record(record),
+            Some(None) => LastWrite::Removed,
+            None if self.is_cleared(key) => LastWrite::Removed,
+            None => LastWrite::Unwritten,
         }
     }
 
@@ -124,12 +124,12 @@ mod tests {
         let mut set = WriteSet::default();
         set.put(b"b", record(b"1"));
         set.clear(KeyRange { lower: b"a".to_vec(), upper: Some(b"c".to_vec()) });
-        assert!(matches!(set.get(b"b"), Written::Removed));
-        assert!(matches!(set.get(b"c"), Written::Unwritten));
+        assert!(matches!(set.get(b"b"), LastWrite::Removed));
+        assert!(matches!(set.get(b"c"), LastWrite::Unwritten));
         set.put(b"b", record(b"2"));
-        assert!(matches!(set.get(b"b"), Written::Record(r) if r.bytes == b"2"));
+        assert!(matches!(set.get(b"b"), LastWrite::Record(r) if r.bytes == b"2"));
         set.put(b"b", None);
-        assert!(matches!(set.get(b"b"), Written::Removed));
+        assert!(matches!(set.get(b"b"), LastWrite::Removed));
         assert!(set.touches(b"x", None) && !set.is_empty());
     }
 }

@@ -11,7 +11,7 @@ use std::ops::{Bound, Range};
 use std::sync::atomic::Ordering;
 
 /// A part of the entries that a snapshot sees.
-pub(crate) enum Part<'p> {
+pub(crate) enum VisibleEntries<'p> {
     /// The entries of these slots of a leaf.
     Leaf(Page<'p>, Range<usize>),
     /// One entry.
@@ -47,7 +47,7 @@ impl Engine {
         snapshot: Lsn,
         range: &KeyRange,
         latched: Latched,
-        visit: &mut dyn FnMut(Part<'_>) -> Result<()>,
+        visit: &mut dyn FnMut(VisibleEntries<'_>) -> Result<()>,
     ) -> Result<()> {
         let pages = self.pages();
         let (mut at, mut upper) = (range.lower.clone(), Vec::new());
@@ -68,18 +68,20 @@ impl Engine {
                     copy.extend_from_slice(page.bytes());
                     return Ok(false);
                 }
-                visit(Part::Leaf(page, slots))?;
+                visit(VisibleEntries::Leaf(page, slots))?;
                 Ok(!last)
             })?;
             match state {
-                LeafState::Slots(slots) if latched == Latched::No => visit(Part::Leaf(Page::new(&copy), slots))?,
+                LeafState::Slots(slots) if latched == Latched::No => {
+                    visit(VisibleEntries::Leaf(Page::new(&copy), slots))?
+                }
                 LeafState::Unknown | LeafState::Slots(_) => {}
                 LeafState::Changed => {
                     let end = if last { range.upper.clone() } else { Some(upper.clone()) };
                     let end = end.map_or(Bound::Unbounded, Bound::Excluded);
                     let mut cursor = Cursor::new(self, *tree, View::At(snapshot), Bound::Included(at), end);
                     while let Some((key, record)) = cursor.next()? {
-                        visit(Part::Entry(key, record))?;
+                        visit(VisibleEntries::Entry(key, record))?;
                     }
                 }
             }

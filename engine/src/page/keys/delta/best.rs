@@ -8,7 +8,7 @@
 //! are the entries behind the base. No member shares more than the member before it. The bytes that a member shares
 //! with the entry before it are therefore also shared with the base.
 
-use super::{Delta, Entry, Span, bytes, edit};
+use super::{Delta, DeltaEntry, Span, bytes, edit};
 use crate::page::keys::scheme::{EditResult, List};
 use crate::page::keys::{KeyState, Plan};
 
@@ -59,8 +59,8 @@ impl<'a> Best<'a> {
         Some((Best { slot, base, members: offsets.as_chunks().0 }, FIELDS + 2 * members + len))
     }
 
-    fn entry(entries: &[u8], member: [u8; 2]) -> Entry {
-        Entry::at(entries, usize::from(u16::from_le_bytes(member)))
+    fn entry(entries: &[u8], member: [u8; 2]) -> DeltaEntry {
+        DeltaEntry::at(entries, usize::from(u16::from_le_bytes(member)))
     }
 
     /// Returns true if there is a group and all of it is in the span.
@@ -100,7 +100,7 @@ impl<'a> Best<'a> {
     }
 
     /// Returns the base's key, which completes the entry of `slot`, and the entry; `None` if `slot` is not a member.
-    pub(super) fn member(&self, entries: &[u8], slot: usize) -> Option<(&'a [u8], Entry)> {
+    pub(super) fn member(&self, entries: &[u8], slot: usize) -> Option<(&'a [u8], DeltaEntry)> {
         let member = slot.checked_sub(self.slot + 1)?;
         Some((self.base, Self::entry(entries, *self.members.get(member)?)))
     }
@@ -119,7 +119,7 @@ impl<'a> Best<'a> {
         }
         let (mut at, mut most) = (view.offset(span, self.slot + 1), usize::MAX);
         for member in self.members {
-            let entry = Entry::at(view.entries, at);
+            let entry = DeltaEntry::at(view.entries, at);
             if usize::from(u16::from_le_bytes(*member)) != at || entry.shared > most {
                 return wrong;
             }
@@ -145,7 +145,7 @@ impl CandidateGroup {
         let (mut best, mut run, mut most, mut at) = (CandidateGroup::default(), CandidateGroup::default(), 0, 0);
         let mut span = view.span(0);
         for slot in 0..view.count {
-            let entry = Entry::at(view.entries, at);
+            let entry = DeltaEntry::at(view.entries, at);
             if entry.end() > view.entries.len() {
                 break;
             }
@@ -197,7 +197,7 @@ pub(super) fn footer(list: &[u8], count: usize, grouped: bool, room: usize) -> V
     let mut at = run.at;
     for _ in 0..members {
         footer.extend_from_slice(&bytes::u16_of(at).to_le_bytes());
-        at = Entry::at(view.entries, at).end();
+        at = DeltaEntry::at(view.entries, at).end();
     }
     footer.extend_from_slice(&bytes::u16_of(len).to_le_bytes());
     footer.extend_from_slice(&bytes::u16_of(run.slot).to_le_bytes());

@@ -1,7 +1,7 @@
 //! Changes a prefix-delta key list in place: only the entry behind is encoded again, and a group that has become too
 //! large is cut. The code does not rely on the order of the keys, because images of long keys may be in any order.
 
-use super::{DISTANCE, Delta, Entry, GROUP, Group, Span, directory, entries_at, entry_size};
+use super::{DISTANCE, Delta, DeltaEntry, GROUP, Group, Span, directory, entries_at, entry_size};
 use crate::base::{bytes, varint};
 use crate::page::keys::scheme::List;
 use crate::page::keys::slotted::head_of;
@@ -33,7 +33,7 @@ pub(crate) fn plan(list: &[u8], state: KeyState, grouped: bool, slot: usize, suf
     let span = span_before(&view, slot);
     let (mut at, mut agreed) = (span.at, 0);
     for _ in span.first..slot {
-        let entry = Entry::at(view.entries, at);
+        let entry = DeltaEntry::at(view.entries, at);
         agreed = entry.agreed(view.entries, agreed, suffix);
         at = entry.end();
     }
@@ -44,7 +44,7 @@ pub(crate) fn plan(list: &[u8], state: KeyState, grouped: bool, slot: usize, suf
     let mut bytes = state.bytes + entry_size(own.0, own.1);
     let mut next = None;
     if slot < span.end {
-        let entry = Entry::at(view.entries, at);
+        let entry = DeltaEntry::at(view.entries, at);
         view.check_end(entry.end())?;
         let shared = entry.agreed(view.entries, agreed, suffix);
         let coded = (shared, (entry.shared + entry.len).saturating_sub(shared));
@@ -61,7 +61,7 @@ pub(crate) fn plan(list: &[u8], state: KeyState, grouped: bool, slot: usize, suf
             Some(1) => next,
             behind => {
                 let old = if behind.is_some() { middle - 1 } else { middle };
-                let entry = Entry::at(view.entries, view.offset(span, old));
+                let entry = DeltaEntry::at(view.entries, view.offset(span, old));
                 view.check_end(entry.end())?;
                 Some((entry.shared, entry.len))
             }
@@ -135,7 +135,7 @@ fn put_between(
         return state.bytes + size;
     }
     let view = Delta::new(bytes::slice(list, 0, state.bytes), state.count, grouped);
-    let next = Entry::at(view.entries, at);
+    let next = DeltaEntry::at(view.entries, at);
     // Only if keys are in disorder does the next entry share fewer bytes than before. It then takes back the bytes that
     // it shared.
     let mut back = Vec::new();
@@ -163,7 +163,7 @@ fn cut_group(list: &mut [u8], end: usize, index: usize, count: usize) {
     let view = Delta::new(bytes::slice(list, 0, end), count, true);
     let middle = view.span(index).first + DISTANCE;
     let at = view.offset(view.span(index), middle);
-    let entry = Entry::at(view.entries, at);
+    let entry = DeltaEntry::at(view.entries, at);
     let mut key = Vec::new();
     view.append(middle, &mut key);
     let (base, groups) = (entries_at(list), directory::count(list));
@@ -200,7 +200,7 @@ impl Behind {
         if span.first == to {
             return Behind { begin, kept: at, coded: None, starts: None };
         }
-        let kept = Entry::at(view.entries, at).end();
+        let kept = DeltaEntry::at(view.entries, at).end();
         if to == from + 1
             && span.first < from
             && let Some(coded) = Behind::without_one(view, span, begin, from)
@@ -223,8 +223,8 @@ impl Behind {
     /// Computes the effect of one removed entry on the entry behind it, without building a key: the additional bytes
     /// that the entry behind shared are in the removed entry. Returns `None` if the keys must be compared.
     fn without_one(view: &Delta<'_>, span: Span, begin: usize, slot: usize) -> Option<Option<(usize, Vec<u8>)>> {
-        let gone = Entry::at(view.entries, begin);
-        let next = Entry::at(view.entries, gone.end());
+        let gone = DeltaEntry::at(view.entries, begin);
+        let next = DeltaEntry::at(view.entries, gone.end());
         match next.shared.cmp(&gone.shared) {
             Ordering::Less => Some(None),
             Ordering::Equal => {

@@ -56,7 +56,7 @@ pub(super) fn least_entry_bytes(rest: usize) -> usize {
 
 /// An entry in the list.
 #[derive(Clone, Copy)]
-struct Entry {
+struct DeltaEntry {
     /// The number of bytes shared with the key before.
     shared: usize,
     /// The length of the rest.
@@ -65,22 +65,22 @@ struct Entry {
     rest: usize,
 }
 
-impl Entry {
+impl DeltaEntry {
     #[inline(always)]
-    fn at(entries: &[u8], at: usize) -> Entry {
+    fn at(entries: &[u8], at: usize) -> DeltaEntry {
         match entries.get(at..).and_then(|entry| entry.first_chunk::<2>()) {
             Some(&[shared, len]) if (shared | len) < 0x80 => {
-                Entry { shared: usize::from(shared), len: usize::from(len), rest: at + 2 }
+                DeltaEntry { shared: usize::from(shared), len: usize::from(len), rest: at + 2 }
             }
-            _ => Entry::long_at(entries, at),
+            _ => DeltaEntry::long_at(entries, at),
         }
     }
 
     #[cold]
-    fn long_at(entries: &[u8], at: usize) -> Entry {
+    fn long_at(entries: &[u8], at: usize) -> DeltaEntry {
         let (shared, first) = varint::get(entries.get(at..).unwrap_or_default());
         let (len, second) = varint::get(entries.get(at + first..).unwrap_or_default());
-        Entry { shared, len, rest: at + first + second }
+        DeltaEntry { shared, len, rest: at + first + second }
     }
 
     #[inline(always)]
@@ -187,7 +187,7 @@ impl<'a> Delta<'a> {
             let group = Group::of(group);
             group.head < head
                 || (group.head == head && {
-                    let whole = Entry::at(self.entries, group.offset).rest_in(self.entries);
+                    let whole = DeltaEntry::at(self.entries, group.offset).rest_in(self.entries);
                     bytes::compare(whole, suffix).is_le()
                 })
         });
@@ -199,7 +199,7 @@ impl<'a> Delta<'a> {
     #[inline(always)]
     pub(super) fn pass(&self, place: &mut WalkPosition, slot: usize, mut visit: impl FnMut(usize, usize, &'a [u8])) {
         while place.slot < slot.min(self.count) {
-            let entry = Entry::at(self.entries, place.at);
+            let entry = DeltaEntry::at(self.entries, place.at);
             visit(entry.shared, entry.len, self.entries.get(entry.rest..).unwrap_or_default());
             place.at = entry.end();
             place.slot += 1;
@@ -209,7 +209,7 @@ impl<'a> Delta<'a> {
     /// Returns the offset of the entry of `slot`. Reads the entry headers from the start of the span; `slot` is not
     /// before the span.
     fn offset(&self, span: Span, slot: usize) -> usize {
-        (span.first..slot.min(self.count)).fold(span.at, |at, _| Entry::at(self.entries, at).end())
+        (span.first..slot.min(self.count)).fold(span.at, |at, _| DeltaEntry::at(self.entries, at).end())
     }
 
     /// Checks that the list can have `count` entries, and a group if it must have one. Otherwise the list must not be
@@ -231,7 +231,7 @@ impl<'a> Delta<'a> {
     fn byte_of(&self, span: Span, slot: usize, index: usize) -> Option<&'a u8> {
         let (mut at, mut found) = (span.at, None);
         for _ in span.first..=slot {
-            let entry = Entry::at(self.entries, at);
+            let entry = DeltaEntry::at(self.entries, at);
             if entry.shared <= index {
                 found = entry.rest_in(self.entries).get(index - entry.shared);
             }
@@ -241,8 +241,8 @@ impl<'a> Delta<'a> {
     }
 
     /// Returns the entry of `slot`.
-    fn entry(&self, slot: usize) -> Entry {
-        Entry::at(self.entries, self.offset(self.span_of(slot), slot))
+    fn entry(&self, slot: usize) -> DeltaEntry {
+        DeltaEntry::at(self.entries, self.offset(self.span_of(slot), slot))
     }
 
     fn check_entries(&self, list: &[u8], count: usize) -> Result<(), String> {
@@ -258,7 +258,7 @@ impl<'a> Delta<'a> {
         let (mut key, mut at) = (Vec::new(), 0);
         let mut groups = self.groups.iter().map(Group::of).peekable();
         for slot in 0..self.count {
-            let entry = Entry::at(self.entries, at);
+            let entry = DeltaEntry::at(self.entries, at);
             if entry.end() > self.entries.len() || entry.end() - at != entry_size(entry.shared, entry.len) {
                 return Err(format!("entry {slot} is cut short"));
             }
@@ -298,7 +298,7 @@ impl<'a> List<'a> for Delta<'a> {
         }
         let mut wanted = suffix.get(agreed..).unwrap_or_default();
         for slot in first..span.end {
-            let entry = Entry::at(entries, at);
+            let entry = DeltaEntry::at(entries, at);
             at = entry.end();
             if entry.shared > agreed {
                 continue;
@@ -333,7 +333,7 @@ impl<'a> List<'a> for Delta<'a> {
         let span = self.span_of(slot);
         let mut at = span.at;
         for _ in span.first..=slot {
-            let entry = Entry::at(self.entries, at);
+            let entry = DeltaEntry::at(self.entries, at);
             out.truncate(base + entry.shared);
             out.extend_from_slice(entry.rest_in(self.entries));
             at = entry.end();
@@ -344,7 +344,7 @@ impl<'a> List<'a> for Delta<'a> {
         let span = self.span_of(slot);
         let at = self.offset(span, slot);
         let starts = !self.groups.is_empty() && span.first == slot;
-        Entry::at(self.entries, at).end() - at + if starts { GROUP } else { 0 }
+        DeltaEntry::at(self.entries, at).end() - at + if starts { GROUP } else { 0 }
     }
 
     fn suffix_len(&self, slot: usize) -> usize {
@@ -356,7 +356,7 @@ impl<'a> List<'a> for Delta<'a> {
         let span = self.span_of(from);
         let mut at = self.offset(span, from);
         (from..self.count).find(|_| {
-            let entry = Entry::at(self.entries, at);
+            let entry = DeltaEntry::at(self.entries, at);
             at = entry.end();
             entry.shared + entry.len > len
         })
@@ -365,7 +365,7 @@ impl<'a> List<'a> for Delta<'a> {
     fn kept_bytes(&self, _count: usize) -> usize {
         let (mut at, mut sum) = (0, 0);
         for _ in 0..self.count {
-            let entry = Entry::at(self.entries, at);
+            let entry = DeltaEntry::at(self.entries, at);
             sum += entry.len;
             at = entry.end();
         }
@@ -391,7 +391,7 @@ impl<'a> List<'a> for Delta<'a> {
         if place.slot >= self.count {
             return false;
         }
-        let entry = Entry::at(self.entries, place.at);
+        let entry = DeltaEntry::at(self.entries, place.at);
         let rest = entry.rest_in(self.entries);
         while self.groups.get(place.group + 1).is_some_and(|next| Group::of(next).slot <= place.slot) {
             place.group += 1;

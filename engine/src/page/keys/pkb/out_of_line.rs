@@ -9,7 +9,7 @@
 //!
 //! An insertion contains its entry and, unless it goes behind the last entry, the new part of the entry behind it.
 
-use super::parts::{FIELD, Part, Parts, part_of};
+use super::parts::{FIELD, PartialKey, Parts, part_of};
 use crate::base::{PageId, bytes};
 use crate::page::keys::scheme::{Build, List};
 use crate::page::keys::{KeyRow, KeyState, WalkPosition};
@@ -115,10 +115,10 @@ impl<'a> OutOfLine<'a> {
 
     /// Returns the part of slot `to` after the removal of the entries `[from, to)` before it. The known parts determine
     /// it: the parts from the last one with the shortest offset on contain the bytes behind that offset.
-    fn part_without(&self, from: usize, to: usize) -> Part {
+    fn part_without(&self, from: usize, to: usize) -> PartialKey {
         let (parts, width) = (self.parts(), self.part);
         let shared = (from..=to).map(|slot| parts.offset(slot)).min().unwrap_or(0);
-        let mut part = Part::default();
+        let mut part = PartialKey::default();
         bytes::put_u16(&mut part, 0, bytes::u16_of(shared));
         let first = (from..=to).rfind(|slot| parts.offset(*slot) == shared).unwrap_or(to);
         for slot in first..=to {

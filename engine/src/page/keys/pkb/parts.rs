@@ -18,16 +18,16 @@ use std::convert::Infallible;
 pub(super) const FIELD: usize = 2;
 
 /// A part of the greatest length; a list has the first bytes of it.
-pub(super) type Part = [u8; FIELD + KeyListKind::LONGEST_PART as usize];
+pub(super) type PartialKey = [u8; FIELD + KeyListKind::LONGEST_PART as usize];
 
 /// Returns the part of `key` behind `before`.
 #[inline]
-pub(super) fn part_of(before: Option<&[u8]>, key: &[u8]) -> Part {
+pub(super) fn part_of(before: Option<&[u8]>, key: &[u8]) -> PartialKey {
     let offset = before.map_or(0, |before| bytes::common_prefix(before, key));
-    let mut part = Part::default();
+    let mut part = PartialKey::default();
     bytes::put_u16(&mut part, 0, bytes::u16_of(offset));
     let rest = key.get(offset..).unwrap_or_default();
-    bytes::put(&mut part, FIELD, rest.get(..Part::default().len() - FIELD).unwrap_or(rest));
+    bytes::put(&mut part, FIELD, rest.get(..PartialKey::default().len() - FIELD).unwrap_or(rest));
     part
 }
 

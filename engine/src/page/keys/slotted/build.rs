@@ -1,7 +1,7 @@
 //! Builds a slotted key list entry by entry, in order. The number of entries is not known beforehand, so heads and
 //! slots grow separately from the heap, and `finish` joins them.
 
-use super::{Entry, FIXED_PART, HEAD, Slotted, head_of, heap_bytes, is_short, short_len};
+use super::{FIXED_PART, HEAD, Slotted, Suffix, head_of, heap_bytes, is_short, short_len};
 use crate::base::{bytes, varint};
 use crate::page::keys::capacity;
 use crate::page::keys::scheme::Build;
@@ -31,7 +31,7 @@ impl SlottedBuilder {
     }
 
     #[inline]
-    pub(crate) fn push_entry(&mut self, entry: Entry<'_>) {
+    pub(crate) fn push_entry(&mut self, entry: Suffix<'_>) {
         self.dense = self.dense && short_len(entry.head) == entry.len;
         self.fixed.push((entry.head, bytes::u16_clamped(self.heap.len())));
         varint::push(&mut self.heap, entry.len as u64);
@@ -66,7 +66,7 @@ impl Build for SlottedBuilder {
     #[inline]
     fn push(&mut self, suffix: &[u8]) {
         let rest = suffix.get(HEAD..).unwrap_or_default();
-        self.push_entry(Entry { head: head_of(suffix), len: suffix.len(), rest });
+        self.push_entry(Suffix { head: head_of(suffix), len: suffix.len(), rest });
     }
 
     fn take(&mut self, from: &Slotted<'_>, slots: Range<usize>, cut: usize) -> bool {

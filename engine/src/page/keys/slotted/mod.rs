@@ -67,7 +67,7 @@ pub(super) fn entry_bytes(suffix_len: usize) -> usize {
 
 /// An entry's suffix in its two parts.
 #[derive(Clone, Copy)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct Suffix<'a> {
     /// The head.
     pub(super) head: u32,
     /// The length of the whole suffix.
@@ -76,8 +76,8 @@ pub(crate) struct Entry<'a> {
     pub(super) rest: &'a [u8],
 }
 
-impl Entry<'_> {
-    /// Returns the entry without the first `cut` bytes of its suffix.
+impl Suffix<'_> {
+    /// Returns the suffix without its first `cut` bytes.
     #[inline(always)]
     pub(super) fn without(self, cut: usize) -> Self {
         let head = match cut {
@@ -85,7 +85,7 @@ impl Entry<'_> {
             1..HEAD => self.head << (8 * cut) | head_of(self.rest) >> (32 - 8 * cut),
             _ => head_of(self.rest.get(cut - HEAD..).unwrap_or_default()),
         };
-        Entry { head, len: self.len.saturating_sub(cut), rest: self.rest.get(cut..).unwrap_or_default() }
+        Suffix { head, len: self.len.saturating_sub(cut), rest: self.rest.get(cut..).unwrap_or_default() }
     }
 }
 
@@ -129,10 +129,10 @@ impl<'a> Slotted<'a> {
 
     /// Returns the entry of `slot`; an empty entry if there is no such slot.
     #[inline(always)]
-    pub(super) fn entry(&self, slot: usize) -> Entry<'a> {
-        let Some(head) = self.head(slot) else { return Entry { head: 0, len: 0, rest: &[] } };
+    pub(super) fn entry(&self, slot: usize) -> Suffix<'a> {
+        let Some(head) = self.head(slot) else { return Suffix { head: 0, len: 0, rest: &[] } };
         let (len, rest) = self.heap_entry(slot);
-        Entry { head, len, rest }
+        Suffix { head, len, rest }
     }
 
     /// Returns the head of the entry of `slot` and its bytes in the heap; nothing if there is no such slot.
@@ -348,7 +348,7 @@ fn short_entry(head: u32) -> &'static [u8] {
 
 /// Returns the length of the common prefix of two suffixes.
 #[inline(always)]
-fn common_of(a: Entry<'_>, b: Entry<'_>) -> usize {
+fn common_of(a: Suffix<'_>, b: Suffix<'_>) -> usize {
     let heads = (a.head ^ b.head).leading_zeros() as usize / 8;
     // Zero padding does not count: the shorter suffix ends the common part.
     let in_head = heads.min(a.len).min(b.len);

@@ -129,7 +129,7 @@ fn a_place_far_beyond_the_file_takes_no_memory() {
     let disk = disk();
     let store = create(&disk);
     let far = Location { place: place::Place::new(1 << 39, 9).unwrap(), crc: 1 };
-    let entry = Entry { location: far, fresh: false, checked: false };
+    let entry = PageEntry { location: far, fresh: false, checked: false };
     store.state.lock().table.set(PageId(1), Some(entry)).unwrap();
     store.finish(store.freeze(), meta()).unwrap();
     let found = open(&disk).map(|_| ());

@@ -53,13 +53,13 @@ impl Subject for TableStore {
 }
 
 /// All chunks leave the memory that can, but one.
-pub(super) fn leave_memory(state: &mut State) {
+pub(super) fn leave_memory(state: &mut PageTableState) {
     // The first call clears the marks of use, the second removes the chunks.
     (0..2).for_each(|_| state.table.keep(1));
 }
 
 /// Calls `visit` with every page that has an image, once all chunks are in memory.
-fn each_place(state: &State, mut visit: impl FnMut(PageId, place::Place)) {
+fn each_place(state: &PageTableState, mut visit: impl FnMut(PageId, place::Place)) {
     for index in 0..state.table.chunks() {
         state.table.pages_of(index).unwrap().into_iter().for_each(|(id, place)| visit(id, place));
     }
@@ -251,11 +251,11 @@ fn the_mark_of_a_checked_page_lasts_until_its_image_changes_and_is_not_written()
     let location = |first, crc| Location { place: place::Place::new(first, 3).unwrap(), crc };
     let (old, new) = (location(20, 7), location(40, 8));
     let mut table = PageTable::default();
-    table.set(PageId(5), Some(Entry { location: old, fresh: false, checked: false })).unwrap();
+    table.set(PageId(5), Some(PageEntry { location: old, fresh: false, checked: false })).unwrap();
     table.note_checked(PageId(5), new);
     assert!(!table.get(PageId(5)).unwrap().unwrap().checked, "another image was checked");
     table.note_checked(PageId(5), old);
-    assert_eq!(table.get(PageId(5)).unwrap(), Some(Entry { location: old, fresh: false, checked: true }));
+    assert_eq!(table.get(PageId(5)).unwrap(), Some(PageEntry { location: old, fresh: false, checked: true }));
     let (bytes, _) = table.encode(0).unwrap();
     let mut again = PageTable::default();
     again.add_chunk_location(0, old, (1, 3), WithImage::default());
@@ -267,7 +267,7 @@ fn the_mark_of_a_checked_page_lasts_until_its_image_changes_and_is_not_written()
     });
     entered.unwrap();
     again.load(missing, locations.into_iter());
-    assert_eq!(again.get(PageId(5)).unwrap(), Some(Entry { location: old, fresh: false, checked: false }));
+    assert_eq!(again.get(PageId(5)).unwrap(), Some(PageEntry { location: old, fresh: false, checked: false }));
     assert_eq!(table.capture().len(), 1);
     assert!(table.get(PageId(5)).unwrap().unwrap().checked, "a checkpoint forgets what was checked");
 }
