@@ -402,7 +402,7 @@ fn a_root_in_the_catalog_beyond_all_pages_costs_its_table_alone() -> Result<()> 
     let mut catalog = vec![0; PAGE_SIZE];
     assert!(store.read(PageId(1), &mut catalog)?.is_some());
     drop(store);
-    // Behind the table's number is its root, then how many entries it has.
+    // After the table's number is its root, then how many entries it has.
     let entries = u64::from(ENTRIES).to_le_bytes();
     let at = catalog.windows(8).position(|window| window == entries).expect("the entry of the table") - 4;
     for root in BEYOND {

@@ -50,7 +50,7 @@ pub fn trained() -> &'static [u8] {
 }
 
 /// Puts a dictionary into a store, in pages from `first` on, lets the store compress with it, and writes a page that
-/// needs it behind them. Calls `written` for each of these pages.
+/// needs it after them. Calls `written` for each of these pages.
 pub fn install(store: &dyn PageStore, meta: Meta, first: u32, mut written: impl FnMut(u32, Vec<u8>)) {
     let sealed = fuzzing::sealed(ID, trained());
     let parts: Vec<&[u8]> = sealed.chunks(PART).collect();

@@ -95,7 +95,7 @@ fn was_so(found: &[u8], moments: &[Moment], torn: bool, cut: &str) {
     assert!(was_length || (torn && found.len() < longest), "{cut}: length {}", found.len());
     for (at, &byte) in found.iter().enumerate() {
         let possible = moments.iter().any(|moment| match moment.get(at) {
-            // Bytes behind the end become zero when a later length takes them in.
+            // Bytes after the end become zero when a later length takes them in.
             None => byte == 0,
             Some(None) => true,
             Some(Some(then)) => byte == *then,

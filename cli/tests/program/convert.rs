@@ -97,7 +97,7 @@ fn a_damaged_leaf_is_named_and_the_database_stays_as_it_was() {
 fn stop(child: &Child) {
     assert!(Command::new("kill").args(["-STOP", &child.id().to_string()]).status().unwrap().success());
     let is_stopped = |task: std::fs::DirEntry| {
-        // The state is behind the name of the program, which is in parentheses.
+        // The state is after the name of the program, which is in parentheses.
         let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
         stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with(['T', 'Z', 'X']))
     };

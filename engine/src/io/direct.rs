@@ -202,12 +202,12 @@ impl DirectIo {
         })
     }
 
-    /// Reads a unit to the front of the buffer, with zeros behind the end of the file.
+    /// Reads a unit to the front of the buffer, with zeros after the end of the file.
     fn read_unit(&self, buffer: &mut Buffer, start: u64) -> Result<()> {
         let mut read = buffer.read(&self.file, start, usize_of(self.unit))?;
         if (read as u64) < self.unit {
             // Zeros written over bytes that could not be read would damage the neighbours of this write. The file may
-            // have become longer since the read, by a write behind this unit. So the length comes first.
+            // have become longer since the read, by a write after this unit. So the length comes first.
             let len = if self.fixed_len { u64::MAX } else { self.file.metadata()?.len() };
             read = buffer.read(&self.file, start, usize_of(self.unit))?;
             if (read as u64) < self.unit.min(len.saturating_sub(start)) {

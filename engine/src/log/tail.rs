@@ -125,7 +125,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Frees the space behind the end of the log and behind the reserved part of the file, if it is large.
+    /// Frees the space after the end of the log and after the reserved part of the file, if it is large.
     pub(super) fn give_back_rest(&mut self) -> Result<()> {
         let end = self.offset.max(self.promised).saturating_add(RESERVE_STEP);
         if self.filled > end { self.give_back_after(end) } else { Ok(()) }

@@ -16,7 +16,7 @@ const NEAR: usize = 16;
 /// An entry that one of the halves is to receive: its slot, its key, the bytes of its record.
 type Pending<'a> = (usize, &'a [u8], usize);
 
-/// A cut: how many entries of the page stay left, and whether the pending entry goes behind them.
+/// A cut: how many entries of the page stay left, and whether the pending entry goes after them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Cut {
     left: usize,
@@ -81,8 +81,8 @@ impl Cutter<'_> {
         self.records_before(slot + 1).saturating_sub(self.records_before(slot))
     }
 
-    /// Returns the cut behind all entries and those 1, 2, 4 and so on entries earlier, the best first. There are such
-    /// cuts only if the pending entry goes behind the last entry of the rightmost leaf.
+    /// Returns the cut after all entries and those 1, 2, 4 and so on entries earlier, the best first. There are such
+    /// cuts only if the pending entry goes after the last entry of the rightmost leaf.
     fn behind(&self) -> impl Iterator<Item = Cut> {
         let count = self.page.count();
         let last = !self.page.has_upper_fence() && self.pending.is_some_and(|(slot, ..)| slot == count);
@@ -107,7 +107,7 @@ impl Cutter<'_> {
         right && (cut.left > 0 || cut.pending_left)
     }
 
-    /// Returns the cuts behind all entries, if those are allowed, and then those near the middle, the best first.
+    /// Returns the cuts after all entries, if those are allowed, and then those near the middle, the best first.
     fn candidates(&self) -> Vec<Cut> {
         let count = self.page.count();
         let total = self.before(count);

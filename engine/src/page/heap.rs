@@ -51,7 +51,7 @@ impl<'a> Page<'a> {
     pub fn free_number(&self) -> Option<(usize, u16)> {
         let (mut low, mut high) = (0, self.count());
         let mut key = Vec::new();
-        // Numbers rise: up to some slot each number equals its slot, and behind that slot each is higher.
+        // Numbers rise: up to some slot each number equals its slot, and after that slot each is higher.
         while low < high {
             let middle = low.midpoint(high);
             self.key_into(middle, &mut key);
@@ -129,7 +129,7 @@ pub fn out_of_line_image(
     keys.image(before, key, next, place)
 }
 
-/// Decodes the image of an insertion: how many bytes its key shares with the key before it, and how many the key behind
+/// Decodes the image of an insertion: how many bytes its key shares with the key before it, and how many the key after
 /// it shares with its key.
 pub(super) fn shared_by(keys: KeyListKind, image: &[u8]) -> (usize, usize) {
     let next = keys.entry_bytes(0);

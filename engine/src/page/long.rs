@@ -11,7 +11,7 @@ impl Page<'_> {
     ///
     /// Images compare bytewise only up to their tail. Entries that share the head of `key` are in the order of their
     /// whole keys, not of their images, so a bytewise search among them may return any slot. All other entries are in
-    /// the order of their bytes. Searches for the head and for the first key behind all keys with that head therefore
+    /// the order of their bytes. Searches for the head and for the first key after all keys with that head therefore
     /// find where these entries begin and end.
     ///
     /// # Errors

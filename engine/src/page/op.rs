@@ -139,7 +139,7 @@ impl<'a> PageOp<'a> {
         }
     }
 
-    /// Decodes one operation at the front of `input` and advances `input` behind it. Any bytes are safe; malformed ones
+    /// Decodes one operation at the front of `input` and advances `input` after it. Any bytes are safe; malformed ones
     /// are `Error::CorruptMeta`.
     pub fn decode(input: &mut &'a [u8]) -> Result<PageOp<'a>> {
         Self::take(input)

@@ -26,7 +26,7 @@ pub(super) fn may_precede(a: &[u8], b: &[u8], page_size: usize) -> bool {
 }
 
 /// Returns the length of the prefix that every key between the fences shares. This is the fences' common prefix,
-/// limited to `limits::long_key_head`, because the tail of an image could begin behind that. Returns 0 without an upper
+/// limited to `limits::long_key_head`, because the tail of an image could begin after that. Returns 0 without an upper
 /// fence.
 pub(super) fn fence_prefix(lower: &[u8], upper: Option<&[u8]>, page_size: usize) -> usize {
     let common = upper.map_or(0, |upper| bytes::common_prefix(lower, upper));

@@ -7,7 +7,7 @@ use crate::base::{Error, PageId, Result, bytes, limits::PAGE_HEADER};
 use std::ops::Range;
 
 impl<'a> Page<'a> {
-    /// Returns the parts of the page before and behind the free bytes between its lists.
+    /// Returns the parts of the page before and after the free bytes between its lists.
     #[inline]
     fn used_parts(&self) -> [&'a [u8]; 2] {
         let records = self.record_bytes();

@@ -35,7 +35,7 @@ impl SeparatorRule {
 pub struct Split {
     /// The page's entries `[0, left_count)` stay left, the others go right. The pending entry does not count.
     pub left_count: usize,
-    /// The pending entry goes left, behind the entries that stay or between them.
+    /// The pending entry goes left, after the entries that stay or between them.
     pub pending_left: bool,
     /// The image of the separator: above every key on the left, not above any key on the right. For an inner page it is
     /// the key of the right half's first entry, which moves up.
@@ -49,7 +49,7 @@ pub struct Split {
 
 /// Chooses where to cut `page`, which is to receive an entry of `(slot, key image, bytes of its record)`. Both halves
 /// fit their pages under the new fences, including the pending entry, as long as no entry exceeds `limits::max_entry`.
-/// If the entry goes behind the last entry of a level's rightmost page, the cut is as late as fits. An inner page keeps
+/// If the entry goes after the last entry of a level's rightmost page, the cut is as late as fits. An inner page keeps
 /// at least one entry in each half, and the pending entry never moves up.
 ///
 /// # Errors
@@ -283,7 +283,7 @@ impl<'a> Cutter<'a> {
 
     /// Returns the bytes that the first key on the right gains if it was encoded against the key before. In an inner
     /// page it is the second key, because the first becomes bare. The pending entry is inserted after the other entries
-    /// are laid out: if it is the first on the right, the entry behind it is the first until then and gains bytes.
+    /// are laid out: if it is the first on the right, the entry after it is the first until then and gains bytes.
     fn gained(&self, cut: usize) -> usize {
         match self.entry(cut) {
             _ if self.walked.is_empty() => 0,

@@ -126,7 +126,7 @@ impl<'a> Page<'a> {
         bytes::slice(self.bytes, PAGE_HEADER, PAGE_HEADER + self.header.u16(header::LOWER))
     }
 
-    /// Returns the length of the upper fence's rest, the part behind the prefix.
+    /// Returns the length of the upper fence's rest, the part after the prefix.
     #[inline(always)]
     pub(super) fn upper_rest_len(&self) -> usize {
         match self.header.u16(header::UPPER_REST) {

@@ -42,7 +42,7 @@ impl KeyWindow {
     }
 
     /// Loads the key image of a leaf's `slot` with some of its neighbours, unless the window has it. Returns the first
-    /// slot behind `slot` that [`KeyWindow::get`] does not have.
+    /// slot after `slot` that [`KeyWindow::get`] does not have.
     #[inline]
     pub fn fetch(&mut self, page: Page<'_>, slot: usize) -> usize {
         if slot < self.first || slot >= self.first + self.keys.len() {

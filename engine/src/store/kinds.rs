@@ -85,7 +85,7 @@ macro_rules! page_stores {
                 }
             }
 
-            /// Bytes that the store keeps behind each page. A page has this many bytes fewer than the page size that
+            /// Bytes that the store keeps after each page. A page has this many bytes fewer than the page size that
             /// was given when the database was created.
             #[doc(hidden)]
             pub fn trailer(self) -> usize {

@@ -72,7 +72,7 @@ fn logs(folder: &Path) -> Vec<PathBuf> {
     logs
 }
 
-/// Reads what there is: every key that is found has its value, and keys are missing only behind an error or in whole
+/// Reads what there is: every key that is found has its value, and keys are missing only after an error or in whole
 /// commits from the end. Gives the number of keys that can be read.
 fn judge(path: &Path, what: &str) -> Result<u32> {
     judge_opened(&options().open(path)?, what)

@@ -314,7 +314,7 @@ fn a_file_cut_short_loses_what_was_behind_the_cut() -> Result<()> {
     for part in 1..8 {
         let copy = damaged(&volume, NAME, 0, b"");
         copy.open(NAME, OpenMode::Write)?.resize((size * part / 8) as u64)?;
-        // Of a page whose image was behind the cut there may be an older one before it.
+        // Of a page whose image was after the cut there may be an older one before it.
         rescue(copy, Old::MayBe, &format!("{part} of 8"))?;
     }
     Ok(())

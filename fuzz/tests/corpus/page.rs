@@ -65,7 +65,7 @@ fn operations_on_sound_and_damaged_pages_never_panic() {
     }
 }
 
-/// What a list that keeps its keys apart is given for a key of the corpus; the key behind it begins with "key9".
+/// What a list that keeps its keys apart is given for a key of the corpus; the key after it begins with "key9".
 fn apart(keys: KeyListKind, before: &str, text: &str, next: Option<&str>) -> Vec<u8> {
     let place = KeyPlace { page: PageId(70 + u32::from(text.as_bytes()[3])), number: 3 };
     out_of_line_image(keys, before.as_bytes(), text.as_bytes(), next.map(str::as_bytes), place)

@@ -19,7 +19,7 @@ fn hostile_files_with_right_checksums_are_safe_to_read_and_to_write() {
     replay("hostile_shadow", 1, hostile_shadow);
 }
 
-/// Bytes behind the superblocks that lead to headers more often than random ones.
+/// Bytes after the superblocks that lead to headers more often than random ones.
 fn places() -> impl Strategy<Value = u32> {
     let block = (2u32..60, prop_oneof![0u32..64, 4060u32..4096]).prop_map(|(block, at)| block * 4096 + at);
     prop_oneof![block, 8192u32..300_000]
@@ -58,7 +58,7 @@ fn write_shadow_corpus() {
             let state = ["open", "closed"][usize::from(closed)];
             put("damage_shadow", &format!("{name}-{state}"), &history);
             put("hostile_shadow", &format!("{name}-{state}"), &history);
-            // A bit of the first page, of the trailer of its first slot, and of the block behind that.
+            // A bit of the first page, of the trailer of its first slot, and of the block after that.
             let damaged = [&history[..], &[0, 0x20, 0x60, 4, 0, 0x2f, 0xf8, 1, 0, 0x30, 0x0c, 1]].concat();
             put("damage_shadow", &format!("{name}-{state}-damaged"), &damaged);
             put("hostile_shadow", &format!("{name}-{state}-damaged"), &damaged);

@@ -105,7 +105,7 @@ mod tests {
         change(&mut list, 0, |first| first.offset += 1);
         let all: Vec<Group> = groups(&list).iter().map(Group::of).collect();
         assert_eq!(all, [group(1, 0, 3), group(2, 4, 6), group(3, 9, 65_535)]);
-        assert_eq!(list.last(), Some(&0xAA), "the bytes behind the directory are lost");
+        assert_eq!(list.last(), Some(&0xAA), "the bytes after the directory are lost");
         assert_eq!(groups(&list[..FIELD + GROUP]), [[0; GROUP]; 0], "a directory that is cut short has no groups");
         assert!(std::panic::catch_unwind(move || change(&mut list, 3, |none| none.slot = 7)).is_err());
     }

@@ -40,7 +40,7 @@ pub(crate) fn is_changeable(list: &[u8], state: KeyState) -> bool {
 }
 
 /// Inserts `suffix` at `slot` if the list then takes at most `state.room` bytes, and returns its new length. `list` has
-/// all the bytes up to the record list; those behind `state.bytes` are zero. The bytes that a shorter list frees become
+/// all the bytes up to the record list; those after `state.bytes` are zero. The bytes that a shorter list frees become
 /// zero.
 #[inline]
 pub(crate) fn insert(

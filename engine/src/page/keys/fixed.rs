@@ -214,7 +214,7 @@ impl Scheme for FixedScheme {
 
     fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> EditResult {
         insert_planned(self, list, state, slot, suffix, |list, _| {
-            // A hostile page may have bytes behind the list. They must not set the key length.
+            // A hostile page may have bytes after the list. They must not set the key length.
             let now = Fixed::new(bytes::slice(list, 0, state.bytes), state.count).stride;
             let stride = now.max(suffix.len());
             bytes::put_u16(list, 0, bytes::u16_of(stride));

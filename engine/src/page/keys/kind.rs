@@ -49,7 +49,7 @@ impl KeyListKind {
     }
 
     /// Returns the list of the inner pages above leaves with this list. Any run of an inner page's entries must fit in
-    /// a page again, with the first key of the run and the key behind the run as its fences. Inner pages are few, and
+    /// a page again, with the first key of the run and the key after the run as its fences. Inner pages are few, and
     /// every search reads them.
     pub fn inner(self) -> KeyListKind {
         self.features().inner
@@ -114,7 +114,7 @@ impl KeyListKind {
         with_scheme!(self, scheme => scheme.front())
     }
 
-    /// Returns the least bytes that an entry behind the first one of its page takes. Its key has `len` bytes, of which
+    /// Returns the least bytes that an entry after the first one of its page takes. Its key has `len` bytes, of which
     /// `common` agree with the key before. The prefix of the page or of a group, or a delta, can save no more than
     /// these. `inner`: the page is an inner page.
     pub(crate) fn least_entry_bytes(self, len: usize, common: usize, inner: bool) -> usize {

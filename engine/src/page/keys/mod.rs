@@ -96,7 +96,7 @@ impl<'a> KeyList<'a> {
         fn checks_order(&self) -> bool;
     }
 
-    /// Adds the keys of the slots `[from, to)`, each behind `prefix`, to an empty row. Adds fewer keys if the list has
+    /// Adds the keys of the slots `[from, to)`, each after `prefix`, to an empty row. Adds fewer keys if the list has
     /// no more. `place` is the end of the last call's keys if that call was for this list.
     #[inline(always)]
     pub(super) fn add_to(&self, row: &mut KeyRow, prefix: &[u8], place: &mut WalkPosition, from: usize, to: usize) {

@@ -2,7 +2,7 @@
 //! this file.
 //!
 //! Parts of keys have about ten bytes and lengths that a branch predictor cannot foresee. A part is therefore copied
-//! together with the bytes behind it, [`WIDE`] bytes at once. The next copy overwrites the excess bytes.
+//! together with the bytes after it, [`WIDE`] bytes at once. The next copy overwrites the excess bytes.
 
 use super::slotted::{HEAD, Slotted};
 use crate::base::{bytes, varint};
@@ -189,7 +189,7 @@ impl KeyRow {
         }
     }
 
-    /// Adds a key that consists of the lead, of the first `shared` bytes that the key before has behind the lead, and
+    /// Adds a key that consists of the lead, of the first `shared` bytes that the key before has after the lead, and
     /// of the first `len` bytes of `tail`. For the first key of the row `before` is those bytes of the key before.
     #[inline(always)]
     pub(super) fn push_shared(&mut self, lead: &Lead<'_>, before: &[u8], shared: usize, len: usize, tail: &[u8]) {

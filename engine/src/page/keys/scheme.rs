@@ -20,7 +20,7 @@ pub(crate) struct Features {
     /// quicker and reports the bytes of each entry.
     pub(crate) walked: bool,
     /// The list of the inner pages above such leaves. Any run of an inner page's entries must fit in a page again, with
-    /// the first key of the run and the key behind the run as its fences. A list in which an entry takes less than its
+    /// the first key of the run and the key after the run as its fences. A list in which an entry takes less than its
     /// key might break this.
     pub(crate) inner: KeyListKind,
     /// The length of every key, if the kind itself determines it.
@@ -216,13 +216,13 @@ pub(crate) trait List<'a>: Copy {
         slot == 0 || built(self, slot, |left, right| left < right)
     }
 
-    /// Sets `place` before `slot`, or behind the last entry if there is no such slot.
+    /// Sets `place` before `slot`, or after the last entry if there is no such slot.
     #[inline]
     fn seek(&self, place: &mut WalkPosition, slot: usize) {
         place.slot = slot;
     }
 
-    /// Moves `place` behind the next entry and copies its key into `place`. Returns false if the list has no more
+    /// Moves `place` after the next entry and copies its key into `place`. Returns false if the list has no more
     /// entries.
     #[inline]
     fn advance(&self, place: &mut WalkPosition) -> bool {

@@ -27,7 +27,7 @@ pub(crate) trait Parameter: Copy + 'static {
     fn of(bytes: [u8; 2]) -> Option<Self>;
 }
 
-/// Decodes the bytes of a kind behind its number.
+/// Decodes the bytes of a kind after its number.
 macro_rules! decoded {
     ($kind:ident, $bytes:expr) => {
         ($bytes == [0, 0]).then_some(KeyListKind::$kind)
@@ -37,7 +37,7 @@ macro_rules! decoded {
     };
 }
 
-/// Encodes the bytes of a kind behind its number.
+/// Encodes the bytes of a kind after its number.
 macro_rules! encoded {
     () => {
         [0, 0]

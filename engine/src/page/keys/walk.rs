@@ -5,7 +5,7 @@ use super::{KeyList, USUAL_SUFFIX};
 /// A place between two entries of a list, with the key before it.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct WalkPosition {
-    /// The slot of the entry behind the place.
+    /// The slot of the entry after the place.
     pub(super) slot: usize,
     /// The offset of that entry, in lists without slots.
     pub(super) at: usize,

@@ -176,7 +176,7 @@ fn wiredtiger_groups_are_laid_out_by_tens_and_cut_at_twenty_where_there_is_room(
     }
     assert!(apply(&mut page, &PageOp::Insert { slot: 5, key: b"key0225", record: Record::default() }, Lsn(3)).unwrap());
     assert_eq!(group_slots(&page), [0, 10, 20, 30]);
-    // The first entry of a group is removed, and the entry behind takes its place.
+    // The first entry of a group is removed, and the next entry takes its place.
     assert!(apply(&mut page, &PageOp::Remove { from: 10, to: 11 }, Lsn(4)).unwrap());
     assert_eq!(group_slots(&page), [0, 10, 19, 29]);
     // A whole group and the front of the next are removed.

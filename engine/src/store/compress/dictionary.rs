@@ -60,7 +60,7 @@ pub(in crate::store) fn decode_dictionaries(bytes: &[u8]) -> Vec<DictionaryPlace
 /// A dictionary of Zstandard begins with this number, then its id.
 const MAGIC: u32 = 0xEC30_A437;
 const ID: usize = 4;
-/// Bytes of the checksum behind it.
+/// Bytes of the checksum after it.
 const CHECKSUM: usize = 4;
 
 /// The bytes of a trained dictionary in the file: with its id, and with their CRC-32C at the end.

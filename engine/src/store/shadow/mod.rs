@@ -65,7 +65,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 struct ShadowState {
     pages: PageStates,
-    /// The map in the file. No page behind the pages of the map may be written.
+    /// The map in the file. No page after the pages of the map may be written.
     map: Option<Map>,
     /// Pages written since the last sync began.
     unsynced: Vec<PageId>,

@@ -1,4 +1,4 @@
-//! A slot: a page and the trailer behind it, and where the two slots of a page are. A compressed page is in the last
+//! A slot: a page and the trailer after it, and where the two slots of a page are. A compressed page is in the last
 //! blocks of a slot: see `short`. `choice` decides which of the slots counts.
 //!
 //! | bytes of the trailer | field |
@@ -215,7 +215,7 @@ impl Geometry {
         short.flatten().unwrap_or(0)
     }
 
-    /// Writes the trailer behind the page or the short image in `slot`.
+    /// Writes the trailer after the page or the short image in `slot`.
     pub(super) fn seal(&self, slot: &mut [u8], stamp: Stamp, is_short: bool) {
         let log = self.slot_log() | if is_short { SHORT } else { 0 };
         let Some(trailer) = slot.get_mut(self.page..) else { return };

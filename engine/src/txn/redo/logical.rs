@@ -268,7 +268,7 @@ enum Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// Decodes the item at the front of `input` and advances `input` behind it. `None` means damage or the end.
+    /// Decodes the item at the front of `input` and advances `input` after it. `None` means damage or the end.
     fn take(input: &mut &'a [u8]) -> Option<Item<'a>> {
         Some(match take_u8(input)? {
             1 => {

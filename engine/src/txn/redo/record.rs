@@ -54,7 +54,7 @@ impl Record<'_> {
         }
     }
 
-    /// Decodes one record at the front of a batch's payload and advances `input` behind it.
+    /// Decodes one record at the front of a batch's payload and advances `input` after it.
     pub(crate) fn decode<'a>(input: &mut &'a [u8], lsn: Lsn) -> Result<Record<'a>> {
         let bad = |what: &str| Error::CorruptLog { lsn, what: format!("a record with {what}") };
         let tag = take(input, 1).and_then(<[u8]>::first).copied().ok_or_else(|| bad("no tag"))?;

@@ -57,7 +57,7 @@ impl EditState {
     }
 }
 
-/// Inserts `key` at `slot`. The bytes of `list` behind those in use are zero up to the room.
+/// Inserts `key` at `slot`. The bytes of `list` after those in use are zero up to the room.
 pub(super) fn insert<T: IntKey>(list: &mut [u8], place: EditState, slot: usize, key: T) -> EditResult {
     let index = place.index::<T>(list);
     let alone = [(Block { first: key, last: key, count: 1, extent: 0 }, &[][..])];
@@ -376,7 +376,7 @@ fn spliced<T: IntKey>(
     out.extend_from_slice(&bytes::u16_of(after).to_le_bytes());
     let mut at = FRONT;
     // Copies an array of the index, with the fields of the pieces in the middle. Returns the offset of the fields
-    // behind them.
+    // after them.
     let mut array = |out: &mut Vec<u8>, width: usize, piece: &dyn Fn(usize, &mut Vec<u8>)| {
         out.extend_from_slice(bytes::slice(list, at, at + width * range.start));
         (0..pieces.len()).for_each(|i| piece(i, out));

@@ -154,7 +154,7 @@ impl<'a, T: IntKey> Index<'a, T> {
         key_at(self.lasts, block)
     }
 
-    /// Returns the slot of a block's first key; for the index behind the last block, the number of keys.
+    /// Returns the slot of a block's first key; for the index after the last block, the number of keys.
     #[inline(always)]
     pub(super) fn start(&self, block: usize) -> usize {
         self.starts.get(block).map_or(self.count, |bytes| usize::from(u16::from_le_bytes(*bytes)))
@@ -192,7 +192,7 @@ impl<'a, T: IntKey> Index<'a, T> {
         (Block { first: self.first(block), last: self.last(block), count, extent }, bytes)
     }
 
-    /// Does the same as [`Index::block`], to search for few keys. The bytes of a packed block include those behind it,
+    /// Does the same as [`Index::block`], to search for few keys. The bytes of a packed block include those after it,
     /// because the quickest searches read more bytes than they need. The descriptor has the block's length.
     #[inline(always)]
     fn block_to_search(&self, block: usize) -> (Block<T>, &'a [u8]) {

@@ -3,7 +3,7 @@
 //! the bytes of a block; the layout with an example is in `docs/layouts/integers.md`.
 //!
 //! Callers pass and receive keys as big-endian bytes. Blocks are adjacent: a block that grows or shrinks
-//! moves those behind it. This file joins the list's two widths in one interface. Records must not be in this folder.
+//! moves those after it. This file joins the list's two widths in one interface. Records must not be in this folder.
 
 /// Runs `$call` with `$index` bound to the index of the list's width.
 macro_rules! each_width {

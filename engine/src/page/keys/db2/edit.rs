@@ -59,7 +59,7 @@ const MANY: usize = 64;
 
 /// Returns false if no choice of prefixes can save that many bytes. A group of n keys saves its prefix n - 1 times,
 /// less its place in the directory. The prefix is no longer than the common prefix of any two neighbours in the group.
-/// A key whose rest behind the prefix is shorter than a head saves less; for the existing groups the exact number is
+/// A key whose rest after the prefix is shorter than a head saves less; for the existing groups the exact number is
 /// known. The caller considers that the new key may not need a group of its own.
 fn may_save(view: &Db2<'_>, bytes: usize, slot: usize, suffix: &[u8]) -> bool {
     let (mut left, mut right) = (Vec::with_capacity(USUAL_SUFFIX), Vec::with_capacity(USUAL_SUFFIX));
@@ -125,7 +125,7 @@ fn most_saved(common: &[usize]) -> usize {
     best.last().map_or(0, |most| most.saturating_sub(debt))
 }
 
-/// Returns how an entry is inserted, the group, and the rest of its suffix behind the group's prefix.
+/// Returns how an entry is inserted, the group, and the rest of its suffix after the group's prefix.
 fn place<'s>(view: &Db2<'_>, slot: usize, suffix: &'s [u8]) -> (usize, usize, &'s [u8]) {
     if view.groups.is_empty() {
         return (JOIN, 0, suffix);

@@ -103,7 +103,7 @@ impl<'a> Db2<'a> {
     }
 
     /// Calls `visit` for the slots `[from, to)`, group by group, with the group's prefix, its slots, and the list that
-    /// has the rests of its keys behind the prefix.
+    /// has the rests of its keys after the prefix.
     #[inline]
     pub(super) fn each_span(
         &self,

@@ -5,7 +5,7 @@
 //!
 //! These bytes are the *footer* of the list. Their layout is `[key of the base] [offset u16 of each member] [bytes of
 //! that key u16] [slot of the base u16] [members u8]`, or `[0]` if there is no group or no room for one. The members
-//! are the entries behind the base. No member shares more than the member before it. The bytes that a member shares
+//! are the entries after the base. No member shares more than the member before it. The bytes that a member shares
 //! with the entry before it are therefore also shared with the base.
 
 use super::{Delta, DeltaEntry, Span, bytes, edit};
@@ -14,7 +14,7 @@ use crate::page::keys::{KeyState, Plan};
 
 /// The bytes of a footer without a group; every list with entries has room for it.
 pub(crate) const LEAST_FOOTER: usize = 1;
-/// The bytes of the fields behind the offsets.
+/// The bytes of the fields after the offsets.
 const FIELDS: usize = 5;
 /// The least number of members: binary search in fewer saves nothing.
 const LEAST_MEMBERS: usize = 2;
@@ -38,7 +38,7 @@ pub(super) enum GroupPosition {
     Here(Result<usize, usize>),
     /// The key is before the base.
     Before,
-    /// The key is behind the last member: the slot behind that member, the offset of the entry there, and the number of
+    /// The key is after the last member: the slot after that member, the offset of the entry there, and the number of
     /// bytes that agree with the last member.
     Behind(usize, usize, usize),
 }

@@ -1,4 +1,4 @@
-//! Changes a prefix-delta key list in place: only the entry behind is encoded again, and a group that has become too
+//! Changes a prefix-delta key list in place: only the next entry is encoded again, and a group that has become too
 //! large is cut. The code does not rely on the order of the keys, because images of long keys may be in any order.
 
 use super::{DISTANCE, Delta, DeltaEntry, GROUP, Group, Span, directory, entries_at, entry_size};
@@ -106,7 +106,7 @@ pub(crate) fn insert(list: &mut [u8], state: KeyState, grouped: bool, slot: usiz
     }
 }
 
-/// Writes an entry and returns the offset behind it.
+/// Writes an entry and returns the offset after it.
 fn put_entry(list: &mut [u8], at: usize, shared: usize, rest: &[u8]) -> usize {
     let at = varint::put(list, at, shared);
     let at = varint::put(list, at, rest.len());
@@ -176,16 +176,16 @@ fn cut_group(list: &mut [u8], end: usize, index: usize, count: usize) {
     }
 }
 
-/// The effect of a removal on the entry behind it.
+/// The effect of a removal on the entry after it.
 struct Behind {
     /// The offset of the first removed entry.
     begin: usize,
     /// The offset from which the list stays unchanged.
     kept: usize,
-    /// The new encoding of the entry behind: the number of bytes that it shares, and its rest. `None` if it stays
+    /// The new encoding of the next entry: the number of bytes that it shares, and its rest. `None` if it stays
     /// unchanged or does not exist.
     coded: Option<(usize, Vec<u8>)>,
-    /// The group that now begins with the entry behind, because the group's first entry is removed.
+    /// The group that now begins with the next entry, because the group's first entry is removed.
     starts: Option<usize>,
 }
 
@@ -220,15 +220,15 @@ impl Behind {
         Behind { begin, kept, coded: Some((shared, key)), starts: None }
     }
 
-    /// Computes the effect of one removed entry on the entry behind it, without building a key: the additional bytes
-    /// that the entry behind shared are in the removed entry. Returns `None` if the keys must be compared.
+    /// Computes the effect of one removed entry on the entry after it, without building a key: the additional bytes
+    /// that the next entry shared are in the removed entry. Returns `None` if the keys must be compared.
     fn without_one(view: &Delta<'_>, span: Span, begin: usize, slot: usize) -> Option<Option<(usize, Vec<u8>)>> {
         let gone = DeltaEntry::at(view.entries, begin);
         let next = DeltaEntry::at(view.entries, gone.end());
         match next.shared.cmp(&gone.shared) {
             Ordering::Less => Some(None),
             Ordering::Equal => {
-                // Both entries differ from the key before at the same byte. If keys are in disorder, the entry behind
+                // Both entries differ from the key before at the same byte. If keys are in disorder, the next entry
                 // may agree with that key again.
                 let rest = next.rest_in(view.entries).first();
                 (view.byte_of(span, slot - 1, gone.shared) != rest).then_some(None)
@@ -245,7 +245,7 @@ impl Behind {
     }
 }
 
-/// See [`crate::page::keys::remove`]. Never makes the list longer: the bytes that the entry behind takes back were in
+/// See [`crate::page::keys::remove`]. Never makes the list longer: the bytes that the next entry takes back were in
 /// the removed entries.
 pub(crate) fn remove(list: &mut [u8], state: KeyState, grouped: bool, from: usize, to: usize) -> Result<usize, String> {
     if to - from >= state.count {
@@ -275,7 +275,7 @@ pub(crate) fn remove(list: &mut [u8], state: KeyState, grouped: bool, from: usiz
     Ok(end)
 }
 
-/// Removes the groups of removed entries from the directory and moves those behind. Returns how many are removed.
+/// Removes the groups of removed entries from the directory and moves the later ones. Returns how many are removed.
 fn close_directory(list: &mut [u8], from: usize, to: usize, behind: &Behind) -> usize {
     let groups = directory::count(list);
     let lost = behind.kept.saturating_sub(behind.begin + behind.size());

@@ -1,4 +1,4 @@
-//! Changes a PkB key list in place: the part of the new entry and the part of the entry behind it are made from the
+//! Changes a PkB key list in place: the part of the new entry and the part of the entry after it are made from the
 //! whole keys in the heap.
 
 use super::{FIELD, Pkb, PkbBuilder, fixed, heap_bytes, part_of};
@@ -50,7 +50,7 @@ pub(crate) fn remove(list: &mut [u8], state: KeyState, part: usize, from: usize,
     }
 }
 
-/// Removes one entry from all three parts and moves the bytes behind it.
+/// Removes one entry from all three parts and moves the bytes after it.
 fn remove_one(list: &mut [u8], state: KeyState, part: usize, slot: usize) -> Result<usize, String> {
     let (count, width) = (state.count, FIELD + part);
     let (cap, new_cap) = (capacity(count, state.granule), capacity(count - 1, state.granule));
@@ -76,7 +76,7 @@ fn remove_one(list: &mut [u8], state: KeyState, part: usize, slot: usize) -> Res
     bytes::zero(list, slots + FIELD * (count - 1), slots + FIELD * count);
     let mut end = state.bytes.saturating_sub(size);
     if new_cap < cap {
-        // The freed granule is behind the parts and behind the slots; the remaining bytes move up.
+        // The freed granule is after the parts and after the slots; the remaining bytes move up.
         bytes::shift(list, slots, slots + FIELD * new_cap, width * new_cap);
         bytes::shift(list, heap, end, fixed(part) * new_cap);
         end = end.saturating_sub(fixed(part) * (cap - new_cap));

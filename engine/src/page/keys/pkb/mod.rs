@@ -63,7 +63,7 @@ impl<'a> Pkb<'a> {
         self.parts.offset(slot)
     }
 
-    /// Returns the bytes of the key of `slot` behind its offset.
+    /// Returns the bytes of the key of `slot` after its offset.
     #[inline(always)]
     fn part(&self, slot: usize) -> &'a [u8] {
         self.parts.part(slot)

@@ -7,7 +7,7 @@
 //! does. `open` is the last heap page that the list did not refer to before an insertion. It most likely has room, if
 //! an entry still refers to it.
 //!
-//! An insertion contains its entry and, unless it goes behind the last entry, the new part of the entry behind it.
+//! An insertion contains its entry and, unless it goes after the last entry, the new part of the entry after it.
 
 use super::parts::{FIELD, PartialKey, Parts, part_of};
 use crate::base::{PageId, bytes};
@@ -45,7 +45,7 @@ pub(crate) fn entry_bytes(part: usize) -> usize {
 }
 
 /// Returns the image of an insertion of `key`, which is at `place`, into a list with parts of `part` bytes. `before` is
-/// the key before it, or the bytes that all keys of the page are known to share. `next` is the key behind it, if there
+/// the key before it, or the bytes that all keys of the page are known to share. `next` is the key after it, if there
 /// is one.
 pub(crate) fn entry(part: usize, before: &[u8], key: &[u8], next: Option<&[u8]>, place: KeyPlace) -> Vec<u8> {
     let width = FIELD + part;
@@ -114,7 +114,7 @@ impl<'a> OutOfLine<'a> {
     }
 
     /// Returns the part of slot `to` after the removal of the entries `[from, to)` before it. The known parts determine
-    /// it: the parts from the last one with the shortest offset on contain the bytes behind that offset.
+    /// it: the parts from the last one with the shortest offset on contain the bytes after that offset.
     fn part_without(&self, from: usize, to: usize) -> PartialKey {
         let (parts, width) = (self.parts(), self.part);
         let shared = (from..=to).map(|slot| parts.offset(slot)).min().unwrap_or(0);
@@ -140,7 +140,7 @@ impl<'a> OutOfLine<'a> {
         same && (!whole || bytes::are_zero(part.get(rest.len()..).unwrap_or_default()))
     }
 
-    /// Returns true if the part of `slot` is the right one for `key` behind `before`. The first part may also share
+    /// Returns true if the part of `slot` is the right one for `key` after `before`. The first part may also share
     /// fewer bytes, or more bytes than `before` has.
     pub(crate) fn part_is(&self, slot: usize, before: &[u8], key: &[u8]) -> bool {
         let parts = self.parts();

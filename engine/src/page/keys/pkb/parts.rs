@@ -7,7 +7,7 @@
 //!
 //! A search reads the parts in order. As long as they are sufficient, it knows how many bytes of the sought key agree
 //! with the key before. If all bytes of a part agree, a blind search follows: it looks at the keys that may share these
-//! bytes and more, and compares only the first byte behind each offset. It leads to one key. That key is read, the only
+//! bytes and more, and compares only the first byte after each offset. It leads to one key. That key is read, the only
 //! one of the page, and determines the result.
 
 use crate::base::bytes;
@@ -20,7 +20,7 @@ pub(super) const FIELD: usize = 2;
 /// A part of the greatest length; a list has the first bytes of it.
 pub(super) type PartialKey = [u8; FIELD + KeyListKind::LONGEST_PART as usize];
 
-/// Returns the part of `key` behind `before`.
+/// Returns the part of `key` after `before`.
 #[inline]
 pub(super) fn part_of(before: Option<&[u8]>, key: &[u8]) -> PartialKey {
     let offset = before.map_or(0, |before| bytes::common_prefix(before, key));
@@ -53,7 +53,7 @@ impl<'a> Parts<'a> {
         usize::from(bytes::get_u16(self.bytes, slot * self.stride))
     }
 
-    /// Returns the bytes of the key of `slot` behind its offset.
+    /// Returns the bytes of the key of `slot` after its offset.
     #[inline(always)]
     pub(super) fn part(&self, slot: usize) -> &'a [u8] {
         let at = slot * self.stride + FIELD;

@@ -1,5 +1,5 @@
 //! Changes a slotted key list in place: inserts an entry, or removes entries and moves those
-//! behind them. The caller knows the slot; searching must not be in this file.
+//! after them. The caller knows the slot; searching must not be in this file.
 
 use super::{FIXED_PART, HEAD, Slotted, SlottedBuilder, head_of, heap_bytes, is_dense, is_short};
 use crate::base::{bytes, varint};
@@ -57,7 +57,7 @@ pub(crate) fn insert(list: &mut [u8], state: KeyState, may_be_dense: bool, slot:
     if grown > 0 {
         bytes::shift(list, FIXED_PART * cap, state.bytes, FIXED_PART * new_cap);
     }
-    // The shifts run from the back: in each part the bytes behind the new entry's place move, and those before it stay.
+    // The shifts run from the back: in each part the bytes after the new entry's place move, and those before it stay.
     bytes::shift(list, slots + 2 * slot, slots + 2 * count, new_slots + 2 * slot + 2);
     if grown > 0 {
         bytes::shift(list, slots, slots + 2 * slot, new_slots);
@@ -88,7 +88,7 @@ pub(crate) fn remove(list: &mut [u8], state: KeyState, from: usize, to: usize) -
     })
 }
 
-/// Removes one entry from all three parts and moves the bytes behind it.
+/// Removes one entry from all three parts and moves the bytes after it.
 fn remove_one(list: &mut [u8], state: KeyState, slot: usize) -> Result<usize, String> {
     let count = state.count;
     let cap = capacity(count, state.granule);
@@ -113,7 +113,7 @@ fn remove_one(list: &mut [u8], state: KeyState, slot: usize) -> Result<usize, St
     bytes::zero(list, slots + 2 * count - 2, slots + 2 * count);
     let mut end = state.bytes.saturating_sub(size);
     if new_cap < cap {
-        // The freed granule is behind the heads and behind the slots; the remaining bytes move up.
+        // The freed granule is after the heads and after the slots; the remaining bytes move up.
         bytes::shift(list, slots, slots + 2 * new_cap, 4 * new_cap);
         bytes::shift(list, heap, end, FIXED_PART * new_cap);
         end = end.saturating_sub(FIXED_PART * (cap - new_cap));

@@ -2,7 +2,7 @@
 //! Code in this folder must not depend on whether the page has a prefix.
 //!
 //! The layout is `[head u32; cap] [slot u16; cap] [heap]`. A head is the first 4 bytes of the suffix as a big-endian
-//! number, padded with zeros. A slot is the heap offset of `varint(suffix length) | the suffix behind its first 4
+//! number, padded with zeros. A slot is the heap offset of `varint(suffix length) | the suffix after its first 4
 //! bytes`. Suffixes compare as (head, rest, length): two suffixes with equal head and rest differ only in length, by
 //! zero bytes within the padding of the head. There is never garbage in the heap: its entries cover it without gaps.
 //!
@@ -72,7 +72,7 @@ pub(crate) struct Suffix<'a> {
     pub(super) head: u32,
     /// The length of the whole suffix.
     pub(super) len: usize,
-    /// The suffix behind its first 4 bytes.
+    /// The suffix after its first 4 bytes.
     pub(super) rest: &'a [u8],
 }
 

@@ -3,7 +3,7 @@
 //!
 //! From the second region of the file on, each region has the places of 128 pages, by turns 17 and 14 grains long.
 //! Every second region has a chunk of the page table after them. The groups of chunks, the directory and the free map
-//! are behind the last region.
+//! are after the last region.
 
 use crate::base::Result;
 use crate::base::checksum::{chained, checksum};
@@ -160,7 +160,7 @@ struct GiantMap {
 }
 
 impl GiantMap {
-    /// Of a file with so many pages, and with groups and a directory behind them.
+    /// Of a file with so many pages, and with groups and a directory after them.
     fn new(pages: u32, behind: Extent) -> GiantMap {
         let bitmap = |used: Range<u32>| {
             let (mut region, mut bytes) = (Region::new(), Vec::new());
