@@ -64,7 +64,7 @@ fn syncs_fail_until_the_trigger_is_removed() {
 }
 
 #[test]
-fn reads_and_writes_fail_as_told() {
+fn an_injected_fault_fails_one_read_or_write() {
     let volume = FailingVolume::new(1);
     let disk = durable(&volume, "f", b"abc");
     volume.inject(Fault::FailRead, Trigger::once().after(1));
@@ -156,7 +156,7 @@ fn a_misdirected_write_lands_in_another_block() {
 }
 
 #[test]
-fn a_full_device_takes_what_fits_and_a_reservation_keeps_its_word() {
+fn a_full_device_writes_what_fits_and_reserved_space_is_kept() {
     let volume = FailingVolume::new(1);
     let disk = durable(&volume, "f", &[1; 4096]);
     volume.limit_space(Some(3 * 4096));

@@ -7,14 +7,19 @@ pub(crate) fn read(file: &Path) -> TokenStream {
     std::fs::read_to_string(file).unwrap().parse().unwrap_or_else(|e| panic!("{}: {e}", file.display()))
 }
 
-/// The files of a folder and all below it.
+/// The source files of a folder and all below it.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    files_of_type(folder, "rs")
+}
+
+/// The files of a folder and all below it whose names have this extension.
+pub(crate) fn files_of_type(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(files(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.extend(files_of_type(&path, extension));
+        } else if path.extension().is_some_and(|of_file| of_file == extension) {
             found.push(path);
         }
     }
