@@ -12,13 +12,10 @@ use duramen::{Builder, Database, Durability, Error, Result};
 use duramen_sim::{HookedVolume, Hooks};
 use numbers::{TABLE, keys};
 use std::fs::{self, Permissions};
-use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use stores::STORES;
 
@@ -397,34 +394,4 @@ fn a_pipe_is_neither_a_database_nor_an_empty_file_and_nobody_waits_for_it() {
     }
     assert!(Database::open_read_only(&path).is_err());
     assert!(!std::fs::metadata(&path).unwrap().is_file(), "it was replaced");
-}
-
-/// A child process made by `fork` drops the handle of its parent. It must not wait for threads that it does not have,
-/// not close the database, and not release the lock.
-#[test]
-fn a_child_process_leaves_the_database_of_its_parent_alone() -> Result<()> {
-    for background in [true, false] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("f");
-        let db = options().background(background).create(&path)?;
-        put(&db, 1)?;
-        let handle = Arc::new(Mutex::new(Some(db)));
-        let of_child = handle.clone();
-        let mut command = Command::new("true");
-        let in_child = move || {
-            let db = of_child.lock().unwrap().take().ok_or(ErrorKind::NotFound)?;
-            let refused = matches!(db.begin_write(), Err(Error::Poisoned { cause }) if cause.contains("fork"));
-            drop(db);
-            if refused { Ok(()) } else { Err(ErrorKind::Other.into()) }
-        };
-        // SAFETY: no other thread takes the one lock that the closure takes, and the allocator is usable after a fork.
-        unsafe { command.pre_exec(in_child) };
-        assert!(command.status().unwrap().success());
-        let db = handle.lock().unwrap().take().unwrap();
-        assert!(matches!(Database::open(&path), Err(Error::Locked { .. })), "the parent has the lock");
-        put(&db, 2)?;
-        drop(db);
-        assert_eq!(keys(&Database::open(&path)?)?, 2);
-    }
-    Ok(())
 }

@@ -49,6 +49,7 @@ const OWN_TYPES: &str = ": open it with its own types";
 const READ_BYTES: &str = "; read the table as bytes to see them";
 const OPEN_TO_WRITE: &str = ": open it for writing";
 const REOPEN: &str = ": remove the cause, then close the database and open it again";
+const OPEN_AFTER_FORK: &str = ": open it after the `fork`, in one process only";
 const LARGER_CACHE: &str = ": open the database with a larger cache";
 const DROP_READER: &str = ": drop its reader and write again, or open the database with a larger `version_memory`";
 const LARGER_PAGES: &str = ": create it with a larger page size";
@@ -293,13 +294,19 @@ pub enum Error {
     /// The handle was opened read-only.
     #[error("the database is open read-only{OPEN_TO_WRITE}")]
     ReadOnly,
-    /// The handle cannot write, because of a failure, because it was opened where the file was damaged or the device
-    /// had no space for a log, or because this process is a child that `fork` has made after the opening. Commits
-    /// acknowledged before are safe and readable.
+    /// The handle cannot write, because of a failure, or because it was opened where the file was damaged or the device
+    /// had no space for a log. Commits acknowledged before are safe and readable.
     #[error("nothing can be written ({cause}); {STAYS_READABLE}{REOPEN}")]
     Poisoned {
         /// The message of the first failure.
         cause: String,
+    },
+    /// The database was opened by a parent process, before `fork` made this one. This process can neither write nor
+    /// close it.
+    #[error("{path} was opened before `fork` made this process{OPEN_AFTER_FORK}", path = path.display())]
+    Forked {
+        /// The file that cannot be written.
+        path: PathBuf,
     },
     /// The cache is too small for the operations that run at the same time.
     #[error("all {frames} pages of the cache are in use by running operations{LARGER_CACHE}")]
@@ -435,6 +442,7 @@ impl Error {
             Error::Encoding { .. } => READ_BYTES,
             Error::ReadOnly => OPEN_TO_WRITE,
             Error::Poisoned { .. } => REOPEN,
+            Error::Forked { .. } => OPEN_AFTER_FORK,
             Error::CacheFull { .. } => LARGER_CACHE,
             Error::HeldBack { .. } => DROP_READER,
             Error::TooManyPages { .. } => LARGER_PAGES,
@@ -498,6 +506,7 @@ mod tests {
             Error::Encoding { type_name: text(), what: "it is too short" },
             Error::ReadOnly,
             Error::Poisoned { cause: text() },
+            Error::Forked { path: path() },
             Error::CacheFull { frames: 7 },
             Error::HeldBack { changes: 7, bytes: 9, limit: 8, snapshot: Lsn(7), seconds: 7 },
             Error::TooManyPages { pages: 7 },

@@ -186,7 +186,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`crate::Error::ReadOnly`], [`crate::Error::Poisoned`].
+    /// [`crate::Error::ReadOnly`], [`crate::Error::Poisoned`], [`crate::Error::Forked`].
     pub fn begin_write(&self) -> Result<WriteTransaction> {
         WriteTransaction::begin(self.shared.clone())
     }

@@ -3,7 +3,7 @@
 use super::catalog::catalog_tree;
 use super::transaction::read::tree_of;
 use crate::base::{Error, Lsn, Result};
-use crate::io::LockGuard;
+use crate::io::{LockGuard, Opener};
 use crate::txn::{Durability, Engine};
 use parking_lot::{Condvar, Mutex};
 use std::path::PathBuf;
@@ -21,8 +21,7 @@ pub(crate) struct Shared {
     pub(crate) flush_interval: Duration,
     pub(crate) version_memory: usize,
     pub(crate) read_only: bool,
-    /// The id of the process that opened it.
-    pub(crate) process: u32,
+    pub(crate) opener: Opener,
     pub(crate) worker: Worker,
     /// Dropped last, so that the file is closed when a waiting process gets the lock.
     pub(crate) _lock: Option<Arc<dyn LockGuard>>,
@@ -49,11 +48,8 @@ impl Shared {
     }
 
     /// Fails in a child process that `fork` has made. Its parent has the threads, the locks and the newer state.
-    fn check_process(&self) -> Result<()> {
-        if std::process::id() == self.process {
-            return Ok(());
-        }
-        Err(Error::Poisoned { cause: "a parent process opened the database, before it made this one by fork".into() })
+    pub(crate) fn check_process(&self) -> Result<()> {
+        self.opener.check(&self.path)
     }
 
     /// Called after each commit. Wakes the background thread if there is work.
@@ -148,8 +144,8 @@ impl Handle {
             return Ok(());
         }
         if let Err(error) = self.check_process() {
-            // The parent goes on with the files and the lock, and its threads cannot be joined here. So all of it stays
-            // in the memory of this process.
+            // The parent continues with the files and the lock, and its threads cannot be joined here. So all of it
+            // stays in the memory of this process.
             std::mem::forget(self.shared.clone());
             return Err(error);
         }
@@ -174,8 +170,12 @@ impl std::ops::Deref for Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if let Err(cause) = self.finish() {
-            tracing::error!(%cause, path = %self.path.display(), "the database could not be closed; its log stays");
+        match self.finish() {
+            // A child process only drops its copy of the handle.
+            Ok(()) | Err(Error::Forked { .. }) => {}
+            Err(cause) => {
+                tracing::error!(%cause, path = %self.path.display(), "the database could not be closed; its log stays");
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //! file must not interpret the bytes, buffer them, or repeat a call that failed.
 
 use super::direct::{DirectIo, MOST_UNIT};
-use super::{BLOCK, Disk, WriteKind};
+use super::{BLOCK, Disk, Opener, WriteKind};
 use crate::base::{Error, Result};
 use std::fs::{File, Metadata};
 use std::io::{Seek, SeekFrom};
@@ -33,6 +33,7 @@ pub struct FileDisk {
     file: Arc<File>,
     path: PathBuf,
     writable: bool,
+    opener: Opener,
     /// The size of a block device.
     fixed_size: Option<u64>,
     /// Set by [`Disk::use_direct_io`].
@@ -50,7 +51,8 @@ impl FileDisk {
     pub(super) fn new(file: Arc<File>, path: PathBuf, writable: bool) -> FileDisk {
         // A previous process may have set a length and died before a sync covered it.
         let (resizes, synced_resizes) = (AtomicU64::new(1), AtomicU64::new(0));
-        FileDisk { file, path, writable, fixed_size: None, direct: OnceLock::new(), resizes, synced_resizes }
+        let (opener, direct) = (Opener::this(), OnceLock::new());
+        FileDisk { file, path, writable, opener, fixed_size: None, direct, resizes, synced_resizes }
     }
 
     /// An open block device.
@@ -61,7 +63,7 @@ impl FileDisk {
     }
 
     fn writable(&self) -> Result<()> {
-        if self.writable { Ok(()) } else { Err(Error::ReadOnly) }
+        if self.writable { self.opener.check(&self.path) } else { Err(Error::ReadOnly) }
     }
 
     /// Runs `change`, which trims or resizes the file in the `len` bytes from `offset` on.

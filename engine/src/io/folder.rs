@@ -3,7 +3,7 @@
 //! The folder is resolved once and then held open. A later change of the working folder, or a new name of a parent
 //! folder, does not change which files are opened. This file must not know what the files are for.
 
-use super::{DeviceDisk, Disk, FileDisk, LockGuard, Locked, OpenMode, Volume};
+use super::{DeviceDisk, Disk, FileDisk, LockGuard, Locked, OpenMode, Opener, Volume};
 use crate::base::{Error, Result};
 use rustix::fs::{
     AtFlags, Dir, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, openat, readlinkat, renameat, statat,
@@ -32,6 +32,7 @@ pub struct FileVolume {
     handle: Arc<File>,
     /// The path that the folder was opened by, for messages only.
     path: PathBuf,
+    opener: Opener,
 }
 
 /// Block devices are files like others on Linux only, where opening a device for an exclusive lock prevents other
@@ -51,7 +52,7 @@ impl FileVolume {
             false => Err(ErrorKind::NotADirectory.into()),
         });
         match handle {
-            Ok(handle) => Ok(FileVolume { handle, path }),
+            Ok(handle) => Ok(FileVolume { handle, path, opener: Opener::this() }),
             Err(source) => Err(Error::io("cannot open the folder", there, source)),
         }
     }
@@ -134,6 +135,9 @@ impl FileVolume {
     /// `alone`: no other process may have a block device open in this way, nor mount it.
     fn open_file(&self, name: &str, mode: OpenMode, access: Mode, alone: bool) -> Result<File> {
         let path = self.path(name);
+        if mode != OpenMode::Read {
+            self.opener.check(&path)?;
+        }
         let flags = match mode {
             OpenMode::Read => OFlags::RDONLY,
             OpenMode::Write => OFlags::RDWR,
@@ -242,6 +246,7 @@ impl Volume for FileVolume {
     }
 
     fn remove(&self, name: &str) -> Result<()> {
+        self.opener.check(&self.path(name))?;
         match retry_on_intr(|| unlinkat(&*self.handle, name, AtFlags::empty())) {
             Err(error) if error != Errno::NOENT => Err(Error::io("cannot remove", self.path(name), error.into())),
             _ => Ok(()),
@@ -249,15 +254,18 @@ impl Volume for FileVolume {
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.opener.check(&self.path(from))?;
         self.renamed(system::rename_new(&self.handle, from, to), from, to)
     }
 
     fn replace(&self, from: &str, to: &str) -> Result<()> {
+        self.opener.check(&self.path(from))?;
         let renamed = retry_on_intr(|| renameat(&*self.handle, from, &*self.handle, to));
         self.renamed(renamed.map_err(Into::into), from, to)
     }
 
     fn exchange(&self, one: &str, other: &str) -> Result<bool> {
+        self.opener.check(&self.path(one))?;
         match system::exchange(&self.handle, one, other) {
             Err(error) if error.kind() == ErrorKind::Unsupported => Ok(false),
             exchanged => self.renamed(exchanged, one, other).map(|()| true),
@@ -286,7 +294,7 @@ impl Volume for FileVolume {
                 Err(TryLockError::WouldBlock) => return Err(Error::Locked { path: self.path(name) }),
                 Err(TryLockError::Error(e)) => return Err(Error::io("cannot lock", self.path(name), e)),
             }
-            let guard = FileLock { file: file.clone(), volume: self.clone() };
+            let guard = FileLock { file: file.clone(), volume: self.clone(), opener: Opener::this() };
             // The previous owner of the lock may have removed the file, or replaced it by another file.
             if guard.is_of(name)? {
                 return Ok(Locked { disk: self.disk(name, file, mode)?, guard: Box::new(guard) });
@@ -312,6 +320,7 @@ fn with_descriptor_from(least: RawFd, file: OwnedFd) -> rustix::io::Result<Owned
 struct FileLock {
     file: Arc<File>,
     volume: FileVolume,
+    opener: Opener,
 }
 
 impl LockGuard for FileLock {
@@ -331,8 +340,11 @@ impl LockGuard for FileLock {
 impl Drop for FileLock {
     fn drop(&mut self) {
         // Closing the file is not enough: a child process that is being started has a copy of the open file, and with
-        // it the lock, until it runs its own program. If unlocking fails, the lock is released by closing the file.
-        let _ = self.file.unlock();
+        // it the lock, until it runs its own program. If unlocking fails, the lock is released by closing the file. A
+        // child process that drops its copy must not unlock the file of its parent.
+        if self.opener.is_this() {
+            let _ = self.file.unlock();
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use super::shared::{Shared, Worker};
 use super::transaction::read::each_table;
 use super::{Database, maintenance};
 use crate::base::{Error, Lsn, PageId, Result};
-use crate::io::{CountedVolume, FileVolume, LockGuard, Locked, Volume};
+use crate::io::{CountedVolume, FileVolume, LockGuard, Locked, Opener, Volume};
 use crate::log::{self, Log, LogConfig, LogPosition, LogShape};
 use crate::store::{self, Backing, Meta, PageStore, Pool};
 use crate::txn::{
@@ -374,7 +374,7 @@ fn shared(
         flush_interval: options.flush_interval,
         version_memory: options.version_memory,
         read_only,
-        process: std::process::id(),
+        opener: Opener::this(),
         worker: Worker::default(),
         _lock: lock,
     })

@@ -47,11 +47,15 @@ impl WriteTransaction {
 
     /// Waits for the batch that is being written, if there is one.
     pub(crate) fn await_pages(&self) -> Result<()> {
-        let thread = self.unlogged_writer.0.lock().take();
-        match thread.map(JoinHandle::join) {
-            None => Ok(()),
-            Some(Ok(written)) => self.note_written(written),
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
+        let Some(thread) = self.unlogged_writer.0.lock().take() else { return Ok(()) };
+        if let Err(error) = self.shared.check_process() {
+            // The thread runs in the parent process only.
+            std::mem::forget(thread);
+            return Err(error);
+        }
+        match thread.join() {
+            Ok(written) => self.note_written(written),
+            Err(panic) => std::panic::resume_unwind(panic),
         }
     }
 

@@ -347,9 +347,10 @@ impl WriteTransaction {
     /// ```
     ///
     /// # Errors
-    /// After [`Error::Full`] and errors of reading the database is unchanged. Other errors stop all writing
-    /// ([`Error::Poisoned`]) until the database is opened again.
+    /// After [`Error::Full`], [`Error::Forked`] and errors of reading the database is unchanged. Other errors stop all
+    /// writing ([`Error::Poisoned`]) until the database is opened again.
     pub fn commit(mut self) -> Result<()> {
+        self.shared.check_process()?;
         self.await_pages()?;
         let end = match self.apply() {
             // Nothing has changed, so a second attempt is safe.

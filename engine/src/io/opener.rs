@@ -1,0 +1,26 @@
+//! The process that has opened a file. A child process that `fork` makes later has copies of the open files, but the
+//! state in its memory soon differs from that of its parent. If it wrote to the files, it would damage them.
+
+use crate::base::{Error, Result};
+use std::path::Path;
+
+/// The process that has opened a file, a folder or a database.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opener(u32);
+
+impl Opener {
+    /// The running process.
+    pub(crate) fn this() -> Opener {
+        Opener(std::process::id())
+    }
+
+    /// True if it is the running process. This is a system call.
+    pub(crate) fn is_this(self) -> bool {
+        std::process::id() == self.0
+    }
+
+    /// Fails in any other process. `path` is that of the opened file.
+    pub(crate) fn check(self, path: &Path) -> Result<()> {
+        if self.is_this() { Ok(()) } else { Err(Error::Forked { path: path.to_owned() }) }
+    }
+}

@@ -1,0 +1,287 @@
+//! Child processes made by `fork` have copies of the handles and open files of their parent. They must not write to
+//! these files, not release the locks, and not wait for the threads of the parent.
+
+#[path = "workload/numbers.rs"]
+mod numbers;
+#[path = "workload/stores.rs"]
+mod stores;
+
+use duramen::db::{Compression, WriteTransaction};
+use duramen::io::{FileVolume, OpenMode, Volume};
+use duramen::{Builder, Database, Durability, Error, Result, TableDef, TableOptions};
+use duramen_sim::{HookedVolume, Hooks};
+use numbers::{TABLE, keys};
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::time::Duration;
+use stores::STORES;
+
+/// A table that is larger than the cache.
+const LARGE: TableDef<u64, &[u8]> = TableDef::new("large");
+
+fn options() -> Builder {
+    Database::builder().cache(1 << 20).page_size(4096)
+}
+
+fn put(db: &Database, key: u64) -> Result<()> {
+    let tx = db.begin_write()?;
+    tx.open_table(TABLE)?.put(&key, &key)?;
+    tx.commit()
+}
+
+/// The names and the bytes of all files of a folder.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let mut files: Vec<_> =
+        entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect();
+    files.sort();
+    files
+}
+
+/// True if this process cannot write because its parent has opened the files.
+fn is_refused<R>(result: Result<R>) -> bool {
+    matches!(result, Err(Error::Forked { .. }))
+}
+
+/// Runs `work` with a copy of `of_parent` in a child process made by `fork`, and returns what the parent has. The work
+/// must not panic, nor take longer than a minute.
+fn in_child<T: Send + 'static>(of_parent: T, work: impl Fn(T) + Send + Sync + 'static) -> T {
+    let shared = Arc::new(Mutex::new(Some(of_parent)));
+    let of_child = shared.clone();
+    let (mut from_child, to_parent) = std::io::pipe().unwrap();
+    let run = move || {
+        (&to_parent).write_all(&std::process::id().to_le_bytes())?;
+        work(of_child.lock().unwrap().take().ok_or(ErrorKind::NotFound)?);
+        Ok(())
+    };
+    let mut command = Command::new("true");
+    // SAFETY: no other thread holds the lock that the closure takes, and the allocator is usable after a fork.
+    unsafe { command.pre_exec(run) };
+    let (ended, has_ended) = mpsc::channel();
+    let watch = std::thread::spawn(move || {
+        let mut child = [0; 4];
+        from_child.read_exact(&mut child).unwrap();
+        if has_ended.recv_timeout(Duration::from_secs(60)).is_err() {
+            Command::new("kill").args(["-9", &u32::from_le_bytes(child).to_string()]).status().unwrap();
+        }
+    });
+    let status = command.status().unwrap();
+    ended.send(()).unwrap();
+    watch.join().unwrap();
+    assert!(status.success(), "the child process has failed or was killed: {status}");
+    drop(command);
+    Arc::into_inner(shared).unwrap().into_inner().unwrap().unwrap()
+}
+
+/// A child drops or closes a handle. It must not wait for threads that it does not have, not close the database, and
+/// not release the lock.
+#[test]
+fn a_child_process_leaves_the_database_of_its_parent_alone() -> Result<()> {
+    for background in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        let db = options().background(background).create(&path)?;
+        put(&db, 1)?;
+        let db = in_child(db, |db| {
+            assert!(is_refused(db.begin_write()) && is_refused(db.checkpoint()) && is_refused(db.maintain()));
+            drop(db);
+        });
+        let db = in_child(db, |db| assert!(is_refused(db.close())));
+        assert!(matches!(Database::open(&path), Err(Error::Locked { .. })), "the parent has the lock");
+        put(&db, 2)?;
+        drop(db);
+        assert_eq!(keys(&Database::open(&path)?)?, 2);
+    }
+    in_child(Database::in_memory()?, |db| assert!(is_refused(db.begin_write())));
+    Ok(())
+}
+
+#[test]
+fn a_transaction_of_the_parent_cannot_commit_in_a_child_process() -> Result<()> {
+    for store in STORES {
+        for durability in [Durability::Commit, Durability::None] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("f");
+            let db = options().background(false).store(store).create(&path)?;
+            let mut tx = db.begin_write()?;
+            tx.set_durability(durability);
+            tx.open_table(TABLE)?.put(&1, &1)?;
+            let before = files(folder.path());
+            let (db, tx) = in_child((db, tx), |(_db, tx)| assert!(is_refused(tx.commit())));
+            let (db, tx) = in_child((db, tx), |(_db, tx)| {
+                let mut large = tx.create_untyped("large", "u64", "bytes", TableOptions::default()).unwrap();
+                assert!(is_refused(large.put_stream(&[0; 8], 3 << 20, &mut std::io::repeat(7))));
+            });
+            assert!(files(folder.path()) == before, "a child process has written");
+            tx.commit()?;
+            drop(db);
+            let db = Database::open(&path)?;
+            assert_eq!(keys(&db)?, 1);
+            assert_eq!(db.verify(|_| ())?.findings, []);
+        }
+    }
+    Ok(())
+}
+
+fn put_large(db: &Database, keys: std::ops::Range<u64>, byte: u8) -> Result<()> {
+    for first in keys.clone().step_by(100) {
+        let mut tx = db.begin_write()?;
+        tx.set_durability(Durability::None);
+        let mut table = tx.open_table(LARGE)?;
+        (first..keys.end.min(first + 100)).try_for_each(|key| table.put(&key, &[byte; 500][..]))?;
+        drop(table);
+        tx.commit()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_read_in_a_child_process_writes_no_page_to_make_room_in_the_cache() -> Result<()> {
+    for store in STORES {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        let db = options().background(false).store(store).create(&path)?;
+        put_large(&db, 0..6000, 0)?;
+        // These fit the cache, so that nearly all of it is changed pages.
+        put_large(&db, 4400..6000, 1)?;
+        put_large(&db, 4400..6000, 2)?;
+        let before = files(folder.path());
+        let db = in_child(db, |db| {
+            let reader = db.begin_read().unwrap();
+            let table = reader.open_table(LARGE).unwrap();
+            let read = (0..6000u64).try_for_each(|key| table.get(&key).map(drop));
+            assert!(read.is_err(), "no page was evicted");
+        });
+        assert!(files(folder.path()) == before, "{store:?}: a child process has written");
+        let table = db.begin_read()?.open_table(LARGE)?;
+        for key in 0..6000 {
+            let byte = if key < 4400 { 0 } else { 2 };
+            assert_eq!(table.get(&key)?.map(|value| value.value() == [byte; 500]), Some(true), "{store:?}: {key}");
+        }
+        assert_eq!(db.verify(|_| ())?.findings, []);
+    }
+    Ok(())
+}
+
+#[test]
+fn an_unfinished_database_of_the_parent_outlives_a_child_process() -> Result<()> {
+    for empty in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        if empty {
+            fs::write(&path, "").unwrap();
+        }
+        let new = options().background(false).begin_create(&path)?;
+        put(new.database(), 1)?;
+        let before = files(folder.path());
+        let new = in_child(new, drop);
+        let new = in_child(new, |new| assert!(is_refused(new.finish())));
+        assert!(files(folder.path()) == before, "a child process has written");
+        match options().begin_create(&path) {
+            Err(Error::Locked { .. }) if empty => {}
+            // It would remove the file of the other one if that were not locked.
+            other => drop(other?),
+        }
+        assert!(files(folder.path()) == before);
+        new.finish()?;
+        assert_eq!(keys(&Database::open(&path)?)?, 1);
+    }
+    Ok(())
+}
+
+/// Keeps the writes of large pieces waiting.
+#[derive(Debug, Default)]
+struct Gate {
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct GateState {
+    is_open: bool,
+    waiting: bool,
+}
+
+impl Gate {
+    fn change(&self, change: impl FnOnce(&mut GateState)) {
+        change(&mut self.state.lock().unwrap());
+        self.changed.notify_all();
+    }
+
+    /// Waits at most two minutes, so that a test that fails ends.
+    fn wait(&self, until: impl Fn(&GateState) -> bool) {
+        let (state, limit) = (self.state.lock().unwrap(), Duration::from_secs(120));
+        drop(self.changed.wait_timeout_while(state, limit, |state| !until(state)).unwrap());
+    }
+}
+
+impl Hooks for Gate {
+    fn before_write(&self, _name: &str, _offset: u64, _len: usize) -> Result<()> {
+        if std::thread::current().name() == Some("duramen-pages") {
+            self.change(|state| state.waiting = true);
+            self.wait(|state| state.is_open);
+        }
+        Ok(())
+    }
+}
+
+/// Loads until a thread waits at the gate with pages to write.
+fn load_until_a_thread_writes(tx: &WriteTransaction) -> Result<()> {
+    let compressed = TableOptions { compression: Compression::Lz4, ..TableOptions::default() };
+    let mut bulk = tx.bulk_load("loaded", "u64", "bytes", compressed, 1.0)?;
+    (0..4000u64).try_for_each(|key| bulk.push(&key.to_be_bytes(), &[7; 400]))
+}
+
+#[test]
+fn a_child_process_does_not_wait_for_a_thread_of_its_parent_that_writes_pages() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = Arc::new(Gate::default());
+    let volume = Arc::new(HookedVolume::new(Arc::new(FileVolume::open(folder.path())?), gate.clone()));
+    let options = options().background(false).compression_threads(2);
+    let db = options.create_on(volume.clone(), "f")?;
+    let tx = db.begin_write()?;
+    load_until_a_thread_writes(&tx)?;
+    gate.wait(|state| state.waiting);
+    let (db, tx) = in_child((db, tx), |(_db, tx)| drop(tx));
+    let (db, tx) = in_child((db, tx), |(_db, tx)| assert!(is_refused(tx.commit())));
+    gate.change(|state| state.is_open = true);
+    drop(tx);
+    put(&db, 1)?;
+    drop(db);
+    let db = options.open_on(volume, "f")?;
+    assert_eq!(keys(&db)?, 1);
+    assert_eq!(db.verify(|_| ())?.findings, []);
+    Ok(())
+}
+
+#[test]
+fn files_and_folders_of_the_parent_can_only_be_read_in_a_child_process() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let volume = FileVolume::open(folder.path())?;
+    let (one, other) = (volume.open("one", OpenMode::CreateNew)?, volume.open("other", OpenMode::CreateNew)?);
+    one.write_at(0, &[7; 8192])?;
+    drop(other);
+    let locked = volume.lock("other", true)?;
+    let before = files(folder.path());
+    let (volume, _, locked) = in_child((volume, one, locked), |(volume, one, locked)| {
+        assert!(is_refused(one.write_at(0, b"x")) && is_refused(one.trim(0, 4096)) && is_refused(one.resize(0)));
+        assert!(is_refused(one.reserve(1 << 20)));
+        assert!(is_refused(volume.open("new", OpenMode::CreateNew)) && is_refused(volume.create_beside("new", "one")));
+        assert!(is_refused(volume.open("one", OpenMode::Write)) && is_refused(volume.lock("one", true)));
+        assert!(is_refused(volume.share_permissions("one", "other")) && is_refused(volume.remove("one")));
+        assert!(is_refused(volume.rename("one", "new")) && is_refused(volume.replace("one", "other")));
+        assert!(is_refused(volume.exchange("one", "other")));
+        one.read_at(0, &mut [0; 8192]).unwrap();
+        drop(locked);
+        drop(volume.lock("one", false).unwrap());
+    });
+    assert!(files(folder.path()) == before);
+    assert!(matches!(volume.lock("other", true), Err(Error::Locked { .. })), "the child has released the lock");
+    drop(locked);
+    volume.lock("other", true)?;
+    Ok(())
+}
