@@ -2,7 +2,6 @@
 //! quarters. Code for a single codec must not be in this file.
 //!
 //! Every function is `#[inline(always)]`, so it is compiled inside the kernel that calls it.
-#![allow(clippy::cast_possible_wrap)]
 
 use core::arch::x86_64::*;
 

@@ -2,7 +2,6 @@
 //! release builds too. An operation on bytes that may be damaged compares lengths and returns an error before it
 //! writes, so only a bug in this crate can cause a panic. If such a write were ignored, the bytes of a wrong block
 //! would be kept. Code for a single codec must not be in this file.
-#![allow(clippy::cast_possible_truncation, reason = "positions and lengths here are below 2^32")]
 
 /// The number of bits of `value`; 0 for 0.
 #[inline(always)]
@@ -17,6 +16,7 @@ pub(crate) fn mask(width: u32) -> u64 {
 }
 
 /// The `len` bytes at `at`, little-endian. `len` is at most 8.
+#[allow(clippy::cast_possible_truncation, reason = "positions and lengths here are below 2^32")]
 #[inline(always)]
 pub(crate) fn get_bytes(bytes: &[u8], at: usize, len: usize) -> u64 {
     if let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
@@ -65,6 +65,7 @@ pub(crate) fn put_bytes(bytes: &mut [u8], at: usize, len: usize, value: u64) {
 }
 
 /// The `width` bits from bit `at` on, low bit first. `width` is at most 64.
+#[allow(clippy::cast_possible_truncation, reason = "positions and lengths here are below 2^32")]
 #[inline(always)]
 pub(crate) fn get_bits(bytes: &[u8], at: usize, width: u32) -> u64 {
     let (byte, shift) = (at / 8, at as u32 % 8);
@@ -74,6 +75,7 @@ pub(crate) fn get_bits(bytes: &[u8], at: usize, width: u32) -> u64 {
 }
 
 /// Writes the low `width` bits of `value` from bit `at` on. The bits around them do not change.
+#[allow(clippy::cast_possible_truncation, reason = "positions and lengths here are below 2^32")]
 #[inline]
 pub(crate) fn put_bits(bytes: &mut [u8], at: usize, width: u32, value: u64) {
     let (byte, shift) = (at / 8, at as u32 % 8);
@@ -89,6 +91,7 @@ pub(crate) fn put_bits(bytes: &mut [u8], at: usize, width: u32, value: u64) {
 
 /// Moves all bits from bit `at` on up by `width`, which is at most 64, and writes the low bits of `value` there. The
 /// last `width` bits of `bytes` are lost.
+#[allow(clippy::cast_possible_truncation, reason = "positions and lengths here are below 2^32")]
 pub(crate) fn insert_bits(bytes: &mut [u8], at: usize, width: u32, value: u64) {
     let (behind, mut end) = (at + width as usize, bytes.len());
     must_fit(behind <= 8 * end);

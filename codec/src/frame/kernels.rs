@@ -1,7 +1,6 @@
 //! AVX-512 kernels of FOR. The fields of a vector start at a whole byte, whatever their width, and take at most the
 //! bytes of a vector: one load, two permutes and two shifts unpack them to lanes. Kernels of other codecs must not be
 //! in this file.
-#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 use core::arch::x86_64::*;
 use core::hint::select_unpredictable;
@@ -74,11 +73,13 @@ macro_rules! packed {
                 // SAFETY: guaranteed by the trait's contract.
                 u32::from(unsafe { $equal(self.0, other.0) })
             }
+            #[allow(clippy::cast_possible_truncation)]
             #[inline(always)]
             unsafe fn store_some(self, to: *mut $key, lanes: usize) {
                 // SAFETY: guaranteed by the trait's contract: the mask keeps the store inside.
                 unsafe { $store(to.cast(), ((1u32 << lanes) - 1) as $mask, self.0) }
             }
+            #[allow(clippy::cast_possible_truncation)]
             #[inline(always)]
             unsafe fn keep(self, lanes: usize) -> Self {
                 // SAFETY: guaranteed by the trait's contract.
@@ -168,6 +169,7 @@ impl<'a, V: Packed> FieldLayout<'a, V> {
     ///
     /// # Safety
     /// The machine must have AVX-512.
+    #[allow(clippy::cast_possible_truncation)]
     #[inline(always)]
     unsafe fn fields_near_end(&self, n: usize) -> V {
         let at = (n * self.step).min(self.body.len());
@@ -258,6 +260,7 @@ unsafe fn quarter(from: *const u8, stride: usize, width: u32, sought: u32) -> us
 ///
 /// # Safety
 /// The same as for `search`, with more than 240 fields of 32 bits.
+#[allow(clippy::cast_possible_truncation)]
 #[inline(always)]
 unsafe fn search_full(width: u32, body: &[u8], count: usize, sought: u32) -> Found {
     // SAFETY: guaranteed by the caller.
@@ -280,6 +283,7 @@ unsafe fn search_full(width: u32, body: &[u8], count: usize, sought: u32) -> Fou
 /// # Safety
 /// The machine must have AVX-512. `count` is at least 1. From the start of the first field of every vector, the bytes
 /// of a whole key can be read.
+#[allow(clippy::cast_possible_truncation)]
 #[inline(always)]
 unsafe fn search<V: Packed>(width: u32, body: &[u8], count: usize, sought: V::Key) -> Found {
     // SAFETY: guaranteed by the caller.

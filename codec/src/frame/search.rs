@@ -1,7 +1,5 @@
 //! Searches a block of FOR with 32-bit keys. The code is the same for all widths and looks only at the 32 fields around
 //! the likely position of the key. Other searches must not be in this file.
-#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
-#![allow(clippy::indexing_slicing, reason = "tables by constants")]
 
 use core::arch::x86_64::*;
 
@@ -24,6 +22,8 @@ struct FieldShuffle {
 }
 
 impl FieldShuffle {
+    #[allow(clippy::cast_possible_truncation)]
+    #[allow(clippy::indexing_slicing, reason = "tables by constants")]
     const fn of(width: u32) -> FieldShuffle {
         let mut shuffle = FieldShuffle { bytes: [0; 64], down: [0; LANES] };
         let mut lane = 0;
@@ -41,6 +41,7 @@ impl FieldShuffle {
     }
 }
 
+#[allow(clippy::indexing_slicing, reason = "tables by constants")]
 static SHUFFLES: [FieldShuffle; (MOST - LEAST) as usize + 1] = {
     let mut shuffles = [const { FieldShuffle::of(LEAST) }; (MOST - LEAST) as usize + 1];
     let mut width = LEAST;
@@ -55,6 +56,7 @@ compiled_for! { Vbmi,
     /// Like [`crate::Codec::lower_bound`], for a key that is greater than the first key and not greater than the last
     /// one. Returns `None` unless the block has more than 32 keys, 64 bytes can be read from each half of the window
     /// on, and the key is at or near the position that it would have if the keys were evenly spread.
+    #[allow(clippy::cast_possible_truncation)]
     #[inline]
     pub(super) fn find(block: &Block<u32>, bytes: &[u8], key: u32) -> Option<Found> {
         let (claimed, range) = (u32::from(block.extent), block.last - block.first);

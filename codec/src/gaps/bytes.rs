@@ -4,8 +4,6 @@
 //!
 //! The gaps are divided into pieces of eight. The sum of the gaps up to the end of each piece, at most 256 times 256,
 //! selects the piece of the key, and the prefix sums in that piece select the position. No branch depends on the key.
-#![allow(clippy::indexing_slicing, reason = "tables by what is below their lengths")]
-#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
 
 use core::arch::x86_64::*;
 
@@ -14,6 +12,8 @@ use crate::{Block, Found, Result};
 
 /// The position of each gap in sixteen whole groups of VarInt-GB. A number below 64 is a byte of the first 64 of their
 /// 80 bytes; a number from 64 on is a byte of the last 64.
+#[allow(clippy::cast_possible_truncation)]
+#[allow(clippy::indexing_slicing, reason = "tables by what is below their lengths")]
 static GROUPED: [u8; 64] = {
     let mut places = [0; 64];
     let mut gap = 0;
@@ -27,6 +27,8 @@ static GROUPED: [u8; 64] = {
 
 /// The positions of the gaps in a piece of VarInt-GB, by the number of gaps in the piece. Each gap has two bytes here;
 /// 0x80 gives a zero. A partial group has its control byte last.
+#[allow(clippy::cast_possible_truncation)]
+#[allow(clippy::indexing_slicing, reason = "tables by what is below their lengths")]
 static PIECES: [[u8; 16]; 9] = {
     let mut pieces = [[0x80; 16]; 9];
     let mut gaps = 0;
@@ -46,6 +48,7 @@ static PIECES: [[u8; 16]; 9] = {
 ///
 /// # Safety
 /// The machine must have AVX-512. If `THERE`, the body has all 64 bytes.
+#[allow(clippy::cast_possible_truncation)]
 #[inline(always)]
 unsafe fn load<const THERE: bool>(body: &[u8], at: usize) -> __m512i {
     // SAFETY: guaranteed by the caller; the mask keeps the load inside the body.
@@ -138,6 +141,8 @@ unsafe fn distances<const WITH_CONTROLS: bool>(body: &[u8]) -> (__m512i, __m512i
 ///
 /// # Safety
 /// The machine must have AVX-512.
+#[allow(clippy::cast_possible_truncation)]
+#[allow(clippy::indexing_slicing, reason = "tables by what is below their lengths")]
 #[inline(always)]
 unsafe fn piece<const WITH_CONTROLS: bool>(body: &[u8], gaps: usize, n: usize) -> __m128i {
     let at = if WITH_CONTROLS { 10 * n } else { 8 * n };
@@ -162,6 +167,7 @@ unsafe fn piece<const WITH_CONTROLS: bool>(body: &[u8], gaps: usize, n: usize) -
 ///
 /// # Safety
 /// The machine must have VBMI.
+#[allow(clippy::cast_possible_truncation)]
 #[inline(always)]
 pub(super) unsafe fn search<const WITH_CONTROLS: bool>(block: &Block<u32>, body: &[u8], sought: u32) -> Result<Found> {
     let gaps = usize::from(block.count) - 1;

@@ -1,7 +1,5 @@
 //! The sinks of the vector kernels for gaps: they store the keys, add them up, or search for one. Byte layouts must not
 //! be in this file.
-#![allow(clippy::indexing_slicing, reason = "an index below the length")]
-#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 use core::arch::x86_64::*;
 
@@ -169,6 +167,7 @@ impl Select {
 
 // SAFETY: SSE2 only.
 unsafe impl Sink for Select {
+    #[allow(clippy::indexing_slicing, reason = "an index below the length")]
     #[inline(always)]
     unsafe fn four(&mut self, keys: __m128i) -> bool {
         if self.left >= 4 {
@@ -200,6 +199,7 @@ pub(super) unsafe trait WideSink {
 }
 
 /// A mask of the first `count` lanes.
+#[allow(clippy::cast_possible_truncation)]
 #[inline(always)]
 pub(super) fn first_lanes(count: usize) -> u16 {
     ((1u32 << count) - 1) as u16
@@ -258,6 +258,7 @@ unsafe impl WideSink for Search {
 
 // SAFETY: AVX-512.
 unsafe impl WideSink for Select {
+    #[allow(clippy::indexing_slicing, reason = "an index below the length")]
     #[inline(always)]
     unsafe fn upto_sixteen(&mut self, keys: __m512i, count: usize) -> bool {
         if self.left >= count {

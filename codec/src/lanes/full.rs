@@ -1,7 +1,6 @@
 //! AVX-512 kernels for full blocks, one for each width. Rows and width are constants, so every shift is an immediate
 //! and the position of every word is a constant. The kernels in `kernels.rs` are for blocks that are not full and for
 //! smaller vectors.
-#![allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
 
 use core::arch::x86_64::*;
 use core::marker::PhantomData;
@@ -25,6 +24,7 @@ impl<V: Vector, const W: u32, const R: usize> Full<V, W, R> {
 
     /// # Safety
     /// `body` has `LANE_BYTES` bytes for each lane.
+    #[allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
     #[inline(always)]
     unsafe fn new(body: *const u8) -> Self {
         // SAFETY: guaranteed by the caller.
@@ -51,6 +51,7 @@ impl<V: Vector, const W: u32, const R: usize> Full<V, W, R> {
     ///
     /// # Safety
     /// `row < R`.
+    #[allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
     #[inline(always)]
     unsafe fn unmasked(&self, row: usize) -> V {
         let bit = row * W as usize;
@@ -85,6 +86,7 @@ impl<V: Vector, const W: u32, const R: usize> Full<V, W, R> {
     ///
     /// # Safety
     /// `row < R`.
+    #[allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
     #[inline(always)]
     unsafe fn first_of(&self, row: usize) -> u64 {
         let bit = row * W as usize;
@@ -120,6 +122,7 @@ impl<V: Vector, const W: u32, const R: usize> Full<V, W, R> {
     ///
     /// # Safety
     /// `row < R`.
+    #[allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
     #[inline(always)]
     unsafe fn any_row(&self, row: usize, tail: *const V::Key) -> V {
         let bit = row as u32 * W;
@@ -309,6 +312,7 @@ macro_rules! full_kernels {
                 /// # Safety
                 /// The same as for `gap_decode_of`. No key is beyond the key type, and `sought` is greater than the
                 /// first key.
+                #[allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
                 unsafe fn gap_search_of<const W: u32>(body: *const u8, first: $key, sought: $key) -> Found {
                     // SAFETY: guaranteed by the caller.
                     unsafe {

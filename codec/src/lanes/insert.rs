@@ -1,6 +1,5 @@
 //! The kernel that inserts a field into a frame in place. The rows before its place do not change, and the fields after
 //! it move up by one lane. Code that makes a stream longer must not be in this file.
-#![allow(clippy::indexing_slicing, clippy::needless_range_loop, reason = "parts of a row, four at the most")]
 
 use super::Lanes;
 use super::vector::Vector;
@@ -45,6 +44,7 @@ impl<V: Vector> Rows<V> {
     /// # Safety
     /// The machine must have the vector's level, for this and all methods. `body` has the length of `lanes` and
     /// outlives the result. The row is inside the stream, and no rows after its end are read or written.
+    #[allow(clippy::indexing_slicing, reason = "parts of a row, four at the most")]
     #[inline(always)]
     unsafe fn from_row(lanes: &Lanes<V::Key>, body: &mut [u8], row: usize) -> Rows<V> {
         let (words, (word, shift)) = (lanes.words(), lanes.place(row));
@@ -77,6 +77,7 @@ impl<V: Vector> Rows<V> {
     }
 
     /// The old fields of the next row.
+    #[allow(clippy::indexing_slicing, reason = "parts of a row, four at the most")]
     #[inline(always)]
     unsafe fn read(&self) -> Row<V> {
         let mut row = self.old;
@@ -93,6 +94,7 @@ impl<V: Vector> Rows<V> {
     }
 
     /// Writes the fields of the next row. A word is stored only when all rows with bits in it have been read.
+    #[allow(clippy::indexing_slicing, reason = "parts of a row, four at the most")]
     #[inline(always)]
     unsafe fn write(&mut self, row: &Row<V>) {
         // SAFETY: a word that rows fill completely is a whole word inside the body.
@@ -113,6 +115,7 @@ impl<V: Vector> Rows<V> {
 
     /// # Safety
     /// The word is a whole one.
+    #[allow(clippy::indexing_slicing, reason = "parts of a row, four at the most")]
     #[inline(always)]
     unsafe fn store(&self) {
         // SAFETY: whole words are inside the body.
@@ -128,6 +131,7 @@ impl<V: Vector> Rows<V> {
     ///
     /// # Safety
     /// `lanes` is the one of [`Rows::from_row`].
+    #[allow(clippy::indexing_slicing, reason = "parts of a row, four at the most")]
     #[inline(always)]
     unsafe fn finish(&self, lanes: &Lanes<V::Key>) {
         // SAFETY: the position is a whole word, or the byte rows of the tail, inside the body.
@@ -150,6 +154,7 @@ impl<V: Vector> Rows<V> {
 ///
 /// # Safety
 /// The machine must have the vector's level. `body` has the length of `lanes`, and `index` is inside the stream.
+#[allow(clippy::indexing_slicing, clippy::needless_range_loop, reason = "parts of a row, four at the most")]
 #[inline(always)]
 pub(super) unsafe fn insert<V: Vector>(lanes: &Lanes<V::Key>, body: &mut [u8], index: usize, field: V::Key) -> bool {
     let per_row = Lanes::<V::Key>::COUNT;
@@ -182,6 +187,7 @@ pub(super) unsafe fn insert<V: Vector>(lanes: &Lanes<V::Key>, body: &mut [u8], i
 }
 
 /// The row moved up by one lane. Its first lane is the last lane of the row before.
+#[allow(clippy::indexing_slicing, reason = "parts of a row, four at the most")]
 #[inline(always)]
 unsafe fn moved<V: Vector>(row: &Row<V>, before: &Row<V>) -> Row<V> {
     let mut moved = *row;
@@ -200,6 +206,7 @@ unsafe fn moved<V: Vector>(row: &Row<V>, before: &Row<V>) -> Row<V> {
 static ONES: [[u8; 64]; 2] = [[0xFF; 64], [0; 64]];
 
 /// The row with the field inserted in `lane`. The lanes from there on move up. `field` has the field in all lanes.
+#[allow(clippy::indexing_slicing, reason = "parts of a row, four at the most")]
 #[inline(always)]
 unsafe fn with_field<V: Vector>(row: &Row<V>, lane: usize, field: V) -> Row<V> {
     let mut with = *row;

@@ -2,7 +2,6 @@
 //!
 //! The kernels know little about the meaning of fields: SIMD FOR adds the first key to every field, and BP128 adds
 //! fields by column. The safe functions at the end assert everything that the kernels rely on.
-#![allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
 
 use core::mem::MaybeUninit;
 
@@ -39,6 +38,7 @@ unsafe fn frame_decode<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], first: V::
 ///
 /// # Safety
 /// The same as for `Words`. `count > 0`.
+#[allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
 #[inline(always)]
 unsafe fn frame_search<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8], count: usize, sought: V::Key) -> Found {
     let (per_row, rows) = (Lanes::<V::Key>::COUNT, lanes.rows);

@@ -1,6 +1,5 @@
 //! The words of a lane stream. The last word may be partial; it is loaded and stored like the others. The meaning of
 //! fields must not be in this file.
-#![allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
 
 use core::mem::MaybeUninit;
 
@@ -27,6 +26,7 @@ impl<V: Vector> Words<V> {
     ///
     /// # Safety
     /// `body` has the length of `lanes`. `body` and `tail` outlive the result.
+    #[allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
     #[inline(always)]
     pub(super) unsafe fn new(lanes: &Lanes<V::Key>, body: &[u8], tail: &mut Tail) -> Words<V> {
         let whole = lanes.words();
@@ -53,6 +53,7 @@ impl<V: Vector> Words<V> {
     ///
     /// # Safety
     /// `row` is inside the stream.
+    #[allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
     #[inline(always)]
     pub(super) unsafe fn first_of(&self, row: usize) -> u64 {
         let bit = row as u32 * self.width;
@@ -71,6 +72,7 @@ impl<V: Vector> Words<V> {
     ///
     /// # Safety
     /// `row` and `part` are inside the stream.
+    #[allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
     #[inline(always)]
     pub(super) unsafe fn row(&self, row: usize, part: usize) -> V {
         let bit = row as u32 * self.width;
@@ -96,6 +98,7 @@ static NO_BYTES: [u8; 16] = [0; 16];
 ///
 /// # Safety
 /// The byte rows of the tail are readable there.
+#[allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
 #[inline(always)]
 pub(super) unsafe fn partial_word<V: Vector>(lanes: &Lanes<V::Key>, from: *const u8, part: usize) -> V {
     // SAFETY: guaranteed by the caller.
@@ -116,6 +119,7 @@ pub(super) unsafe fn partial_word<V: Vector>(lanes: &Lanes<V::Key>, from: *const
 ///
 /// # Safety
 /// The byte rows of the tail are writable there.
+#[allow(clippy::cast_possible_truncation, reason = "rows, lanes and widths are below 2^16")]
 #[inline(always)]
 pub(super) unsafe fn store_partial<V: Vector>(lanes: &Lanes<V::Key>, word: V, to: *mut u8, part: usize) {
     let mut nowhere = MaybeUninit::<[u8; 16]>::uninit();

@@ -50,6 +50,7 @@ impl Sums<'_> {
     /// # Safety
     /// The machine must have AVX-512. `READ` bytes from `chunk` on are readable, and if it is not the first chunk,
     /// `BEFORE` bytes before it.
+    #[allow(clippy::cast_possible_truncation)]
     #[inline(always)]
     unsafe fn chunk(&mut self, chunk: *const u8, valid: usize) -> core::result::Result<(), Refused> {
         // SAFETY: guaranteed by the caller. No gap here is longer than four bytes, so none begins earlier than

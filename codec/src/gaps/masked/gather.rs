@@ -4,7 +4,6 @@
 //! of bytes then moves the four bytes from each beginning to a lane. The position of the next gaps follows from the
 //! mask alone, and no branch depends on the length of a gap. If a gap is longer, the result is `None`, and the other
 //! kernels decode the block.
-#![allow(clippy::indexing_slicing, reason = "tables of 64 entries, made when compiling")]
 
 use core::arch::x86_64::*;
 
@@ -15,6 +14,8 @@ use crate::gaps::sinks::{WideSink, first_lanes};
 use crate::{Buffer, MAX_BLOCK, Result};
 
 /// For each byte, the number of the next byte. The last of 64 bytes has no next byte.
+#[allow(clippy::cast_possible_truncation)]
+#[allow(clippy::indexing_slicing, reason = "tables of 64 entries, made when compiling")]
 static NEXT: [u8; 64] = {
     let mut next = [0; 64];
     let mut byte = 0;
@@ -27,6 +28,8 @@ static NEXT: [u8; 64] = {
 
 /// For each byte of sixteen lanes: the number of the compressed byte with the beginning of the lane's gap, which is the
 /// one of the gap before. For the first gap it is byte 63, which is always zero.
+#[allow(clippy::cast_possible_truncation)]
+#[allow(clippy::indexing_slicing, reason = "tables of 64 entries, made when compiling")]
 static BEFORE: [u8; 64] = {
     let mut before = [63; 64];
     let mut byte = 4;
@@ -90,6 +93,7 @@ impl ByteWindow {
     ///
     /// # Safety
     /// The machine must have VBMI.
+    #[allow(clippy::cast_possible_truncation)]
     #[inline(always)]
     unsafe fn new(body: &[u8], at: usize) -> ByteWindow {
         // SAFETY: guaranteed by the caller; 64 bytes can be read, or the mask keeps the load inside the body.
@@ -111,6 +115,7 @@ impl ByteWindow {
     ///
     /// # Safety
     /// The machine must have VBMI.
+    #[allow(clippy::cast_possible_truncation)]
     #[inline(always)]
     unsafe fn len_of(&self, count: usize) -> usize {
         // SAFETY: guaranteed by the caller.
@@ -192,6 +197,7 @@ pub(super) unsafe fn feed(body: &[u8], gaps: usize, first: u32, sink: &mut impl 
 ///
 /// # Safety
 /// The machine must have AVX-512.
+#[allow(clippy::cast_possible_truncation)]
 #[inline(always)]
 unsafe fn feed_bytes(body: &[u8], first: u32, sink: &mut impl WideSink) -> Result<()> {
     // SAFETY: guaranteed by the caller; the mask keeps the load inside the piece.

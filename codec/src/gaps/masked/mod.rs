@@ -5,7 +5,6 @@
 //! lane of each gap's last byte is combined with the bytes before it, and a compress collects those lanes. The position
 //! of the next sixteen bytes never depends on the content of these, which makes it fast. Other codecs must not be in
 //! this file.
-#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod ends;
 mod gather;
@@ -49,6 +48,7 @@ impl<'a> Bytes<'a> {
     ///
     /// # Safety
     /// The machine must have AVX-512.
+    #[allow(clippy::cast_possible_truncation)]
     #[inline(always)]
     unsafe fn next(&mut self) -> Result<Option<Ends>> {
         let left = self.body.len() - self.at;
@@ -228,6 +228,7 @@ unsafe fn search_bytes(block: &Block<u32>, body: &[u8], sought: u32) -> Result<F
 
 /// # Safety
 /// The machine must have AVX-512.
+#[allow(clippy::cast_possible_truncation)]
 #[inline(always)]
 unsafe fn select_bytes(block: &Block<u32>, body: &[u8], index: usize) -> Result<u32> {
     let (mut left, mut key) = (index as u32, block.first);

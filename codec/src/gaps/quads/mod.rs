@@ -3,8 +3,6 @@
 //!
 //! A kernel reads whole groups as long as 17 bytes can be read, the last groups from a padded copy. The scalar code of
 //! the codec reads the rest and checks where the body ends.
-#![allow(clippy::indexing_slicing, reason = "tables of 256 entries by a byte")]
-#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod wide;
 
@@ -19,6 +17,8 @@ use crate::varint_gb::GbWalk;
 use crate::{Block, Buffer, Found, Level, Result};
 
 /// The number of bytes of the four gaps under each control byte.
+#[allow(clippy::cast_possible_truncation)]
+#[allow(clippy::indexing_slicing, reason = "tables of 256 entries by a byte")]
 static LENGTHS: [u8; 256] = {
     let mut lengths = [0; 256];
     let mut control = 0;
@@ -31,6 +31,7 @@ static LENGTHS: [u8; 256] = {
 };
 
 /// For each control byte, the source of each byte of the vector. 0x80 gives a zero.
+#[allow(clippy::indexing_slicing, reason = "tables of 256 entries by a byte")]
 static SHUFFLES: [[u8; 16]; 256] = {
     let mut shuffles = [[0x80; 16]; 256];
     let mut control = 0;
@@ -100,6 +101,7 @@ unsafe fn feed<const STREAM: bool>(body: &[u8], gaps: usize, start: Start, sink:
 ///
 /// # Safety
 /// The machine must have SSE4.2. For StreamVByte, `body` has all control bytes.
+#[allow(clippy::indexing_slicing, reason = "tables of 256 entries by a byte")]
 #[inline(always)]
 unsafe fn groups<const STREAM: bool>(
     body: &[u8],
@@ -140,6 +142,7 @@ unsafe fn groups<const STREAM: bool>(
     }
 }
 
+#[allow(clippy::cast_possible_truncation)]
 fn rest(mut walk: impl Walk, gaps: usize, mut key: u32, sink: &mut impl Sink) -> Result<()> {
     for _ in 0..gaps {
         key = key.wrapping_add(walk.step()? as u32).wrapping_add(1);

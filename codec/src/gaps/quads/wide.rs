@@ -45,6 +45,7 @@ impl Shape {
 
     /// # Safety
     /// The machine must have AVX-512.
+    #[allow(clippy::indexing_slicing)]
     #[inline(always)]
     unsafe fn set(&mut self, control: u8) {
         if control != self.control {
@@ -87,6 +88,7 @@ impl<const STREAM: bool> Groups<'_, STREAM> {
     ///
     /// # Safety
     /// The machine must have AVX-512. `data` has the most bytes of four groups from `at` on.
+    #[allow(clippy::indexing_slicing)]
     #[inline(always)]
     unsafe fn mixed(&mut self, end: usize) -> __m512i {
         let mut quarters = [[0u8; 16]; 4];
@@ -140,6 +142,7 @@ impl<const STREAM: bool> Groups<'_, STREAM> {
     }
 
     /// Whether `data` has the bytes that `alike` reads.
+    #[allow(clippy::indexing_slicing)]
     #[inline(always)]
     fn has_four_alike(&self) -> bool {
         if self.at + GROUP > self.data.len() {
@@ -198,6 +201,7 @@ impl<const STREAM: bool> Groups<'_, STREAM> {
 ///
 /// # Safety
 /// The machine must have AVX-512.
+#[allow(clippy::cast_possible_truncation, clippy::indexing_slicing)]
 #[inline(always)]
 pub(super) unsafe fn feed_wide<const STREAM: bool>(
     body: &[u8],

@@ -1,6 +1,4 @@
 //! Vectors of 256 bits: 8 or 4 keys, for AVX2. Other vectors must not be in this file.
-#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
-#![allow(clippy::indexing_slicing, reason = "arrays by constant positions")]
 
 use core::arch::x86_64::*;
 

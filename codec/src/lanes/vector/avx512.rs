@@ -1,6 +1,4 @@
 //! Vectors of 512 bits: 16 or 8 keys, for AVX-512. Other vectors must not be in this file.
-#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
-#![allow(clippy::indexing_slicing, reason = "arrays by constant positions")]
 
 use core::arch::x86_64::*;
 
@@ -111,6 +109,7 @@ unsafe impl Vector for Avx512x32 {
 
     /// Each step halves the lanes of a vector and doubles the rows, so the last step gives whole vectors of keys in
     /// order.
+    #[allow(clippy::indexing_slicing, reason = "arrays by constant positions")]
     #[inline(always)]
     unsafe fn store_runs(rows: *mut Self, to: *mut u32) {
         // SAFETY: guaranteed by the caller: 8 rows, and room for 128 keys.

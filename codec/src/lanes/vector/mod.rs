@@ -3,8 +3,6 @@
 //!
 //! Every function is `#[inline(always)]`, so it is compiled inside the `#[target_feature]` function of `kernels.rs`
 //! that calls it, and never as a separate function.
-#![allow(clippy::missing_safety_doc, reason = "one contract for all, on the trait")]
-#![allow(clippy::cast_possible_truncation, reason = "bytes of keys are what it is for")]
 
 use core::mem::MaybeUninit;
 
@@ -70,6 +68,7 @@ pub(crate) unsafe trait Vector: Copy {
     unsafe fn load_bytes(from: *const u8) -> Self;
     unsafe fn store(self, to: *mut Self::Key);
     /// Stores the low byte of every lane, without space between the bytes.
+    #[allow(clippy::cast_possible_truncation, reason = "bytes of keys are what it is for")]
     #[inline(always)]
     unsafe fn store_bytes(self, to: *mut u8) {
         let mut keys = MaybeUninit::<[Self::Key; 16]>::uninit();

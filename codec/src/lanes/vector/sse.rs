@@ -1,5 +1,4 @@
 //! Vectors of 128 bits: 4 or 2 keys, for SSE4. Other vectors must not be in this file.
-#![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 use core::arch::x86_64::*;
 
