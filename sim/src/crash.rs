@@ -6,7 +6,7 @@
 //! keep their order; changes of different names may come in any order.
 
 use crate::history::{Change, Event, FileId, Names, Naming};
-use crate::image::{DEVICE_BLOCK, Image, SECTOR, parts, spoil};
+use crate::image::{DEVICE_BLOCK, Image, SECTOR, parts, spoil, usize_of};
 use crate::state::{File, State};
 use crate::volume::FailingVolume;
 use std::collections::{BTreeMap, BTreeSet};
@@ -194,7 +194,7 @@ fn tear(content: &mut Image, change: &Change, unit: usize, rng: &mut fastrand::R
     let (pattern, border) = (rng.u8(0..3), rng.u64(0..=units));
     let mut at = 0;
     for number in 0..units {
-        let room = unit - (*offset as usize + at) % unit;
+        let room = unit - (usize_of(*offset) + at) % unit;
         let len = room.min(data.len() - at);
         let written = match pattern {
             0 => number < border,
@@ -261,14 +261,14 @@ fn effects<'a>(durable: &Image, changes: &[&'a Change]) -> BTreeMap<usize, Vec<E
                 }
             }
             Change::Trim { offset, len } => {
-                let len = (*len).min(file_len.saturating_sub(*offset)) as usize;
+                let len = usize_of((*len).min(file_len.saturating_sub(*offset)));
                 for part in parts(*offset, len) {
                     let effect = Effect { change, start: part.start, what: What::Trim(part.len) };
                     blocks.entry(part.block).or_default().push(effect);
                 }
             }
             Change::Resize { len } if *len < file_len => {
-                let (first, start) = (*len as usize / DEVICE_BLOCK, *len as usize % DEVICE_BLOCK);
+                let (first, start) = (usize_of(*len) / DEVICE_BLOCK, usize_of(*len) % DEVICE_BLOCK);
                 for block in (first..durable.blocks()).filter(|&block| durable.is_written(block)) {
                     blocks.entry(block).or_default();
                 }

@@ -3,7 +3,7 @@
 //! that a failed sync has lost never will. `crash` decides the effect of a later power cut.
 
 use crate::history::{Change, Event, FileId};
-use crate::image::{DEVICE_BLOCK, Image};
+use crate::image::{DEVICE_BLOCK, Image, usize_of};
 use crate::state::{File, State};
 use crate::volume::FailingVolume;
 use std::sync::Arc;
@@ -101,7 +101,7 @@ fn after(state: &State, death: Death) -> State {
 /// Does the first part of a write, between none of it and all.
 fn begin(state: &mut State, file: FileId, change: &Change, rng: &mut fastrand::Rng) {
     let Change::Write { offset, data } = change else { return };
-    let first = DEVICE_BLOCK - *offset as usize % DEVICE_BLOCK;
+    let first = DEVICE_BLOCK - usize_of(*offset) % DEVICE_BLOCK;
     let borders = (first..data.len()).step_by(DEVICE_BLOCK).count();
     if let Some(done) = rng.usize(0..=borders).checked_sub(1).map(|borders| first + borders * DEVICE_BLOCK) {
         state.change(file, Change::Write { offset: *offset, data: Arc::from(&data[..done]) });

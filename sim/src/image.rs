@@ -60,11 +60,17 @@ pub(crate) struct Part {
     pub(crate) len: usize,
 }
 
+/// A length of or an offset in a file that is in memory.
+#[allow(clippy::cast_possible_truncation, reason = "memory has no more bytes than a usize counts")]
+pub(crate) const fn usize_of(bytes: u64) -> usize {
+    bytes as usize
+}
+
 /// Cuts the `len` bytes at `offset` at the borders of device blocks.
 pub(crate) fn parts(offset: u64, len: usize) -> impl Iterator<Item = Part> {
     let mut at = 0;
     std::iter::from_fn(move || {
-        let position = offset as usize + at;
+        let position = usize_of(offset) + at;
         let start = position % DEVICE_BLOCK;
         let part = Part { block: position / DEVICE_BLOCK, start, at, len: (len - at).min(DEVICE_BLOCK - start) };
         at += part.len;
@@ -148,7 +154,7 @@ impl Image {
 
     /// Gives back the blocks inside the range and clears the rest of it; the length stays.
     pub(crate) fn trim(&mut self, offset: u64, len: u64) {
-        let len = len.min(self.len.saturating_sub(offset)) as usize;
+        let len = usize_of(len.min(self.len.saturating_sub(offset)));
         for part in parts(offset, len) {
             if part.len == DEVICE_BLOCK {
                 self.set(part.block, Block::Trimmed);
@@ -160,7 +166,7 @@ impl Image {
 
     /// Sets the length; new bytes are zero.
     pub(crate) fn resize(&mut self, len: u64) {
-        let keep = len.div_ceil(DEVICE_BLOCK as u64) as usize;
+        let keep = usize_of(len.div_ceil(DEVICE_BLOCK as u64));
         if len <= self.len {
             for index in keep..self.blocks() {
                 if !matches!(self.block(index), Some(Block::Hole)) {
@@ -168,7 +174,7 @@ impl Image {
                 }
             }
             self.chunks.truncate(keep.div_ceil(CHUNK));
-            let tail = len as usize % DEVICE_BLOCK;
+            let tail = usize_of(len) % DEVICE_BLOCK;
             if tail > 0 && self.is_written(keep - 1) {
                 self.edit(keep - 1, |bytes| bytes[tail..].fill(0));
             }
@@ -185,7 +191,7 @@ impl Image {
     /// Allocates every block of the range.
     pub(crate) fn reserve(&mut self, range: Range<u64>) {
         let block = DEVICE_BLOCK as u64;
-        for index in (range.start / block) as usize..range.end.div_ceil(block) as usize {
+        for index in usize_of(range.start / block)..usize_of(range.end.div_ceil(block)) {
             if !self.block(index).is_some_and(Block::is_allocated) {
                 self.set(index, Block::Reserved);
             }

@@ -1,6 +1,7 @@
 //! The content that a database must have after a crash, in a simple form: a list of commits, and ordered maps. It
 //! checks a recovered database by its content only. This file must not know files.
 
+use crate::image::usize_of;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound;
@@ -169,7 +170,7 @@ impl Model {
 
     /// The content after the first `commits` commits.
     pub fn after(&self, commits: u64) -> Tables {
-        let commits = (commits as usize).min(self.commits.len());
+        let commits = usize_of(commits).min(self.commits.len());
         let mut tables = self.kept[commits / STRIDE].clone();
         let rest = &self.commits[commits - commits % STRIDE..commits];
         rest.iter().flatten().for_each(|change| change.apply(&mut tables));
@@ -182,7 +183,7 @@ impl Model {
         let mut expected = self.after(acknowledged);
         let mut commits = acknowledged;
         while expected != *found {
-            let Some(next) = self.commits.get(commits as usize).filter(|_| commits < issued) else {
+            let Some(next) = self.commits.get(usize_of(commits)).filter(|_| commits < issued) else {
                 let difference = difference(&self.after(acknowledged), found);
                 return Err(Mismatch { acknowledged, issued, difference });
             };

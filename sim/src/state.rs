@@ -4,7 +4,7 @@
 use crate::crash;
 use crate::fault::{Fault, Triggers};
 use crate::history::{Change, Event, FileId, Names, Naming, Versions};
-use crate::image::{DEVICE_BLOCK, Image, parts};
+use crate::image::{DEVICE_BLOCK, Image, parts, usize_of};
 use duramen::{Error, Result};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -146,7 +146,7 @@ impl State {
     /// Flips bits of what is stored, on the device and in what reads see.
     pub(crate) fn rot(&mut self, file: FileId, offset: u64, mask: u8) {
         let flip = |image: &mut Image| {
-            let (block, at) = (offset as usize / DEVICE_BLOCK, offset as usize % DEVICE_BLOCK);
+            let (block, at) = (usize_of(offset) / DEVICE_BLOCK, usize_of(offset) % DEVICE_BLOCK);
             if offset < image.len() {
                 image.edit(block, |bytes| bytes[at] ^= mask);
             }

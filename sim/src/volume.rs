@@ -3,6 +3,7 @@
 
 use crate::fault::{Fault, Trigger};
 use crate::history::{Change, Event, FileId, Names, Naming};
+use crate::image::usize_of;
 use crate::state::State;
 use duramen::io::{Disk, LockGuard, Locked, OpenMode, Volume, WriteKind};
 use duramen::{Error, Result};
@@ -405,7 +406,8 @@ impl Disk for FailingDisk {
         if range.end > MAX_LEN {
             return Err(self.error("cannot reserve space for", ErrorKind::FileTooLarge));
         }
-        let needed = state.files[self.file].visible.growth(range.start, range.end.saturating_sub(range.start) as usize);
+        let needed =
+            state.files[self.file].visible.growth(range.start, usize_of(range.end.saturating_sub(range.start)));
         if needed > state.free_blocks() {
             return Err(Error::Full { path: self.path.clone() });
         }

@@ -1,6 +1,7 @@
 //! A file on the drive: the compressed size of each block, and the counted calls.
 
 use super::counts::{Call, Meter};
+use crate::image::usize_of;
 use duramen::io::{Disk, WriteKind};
 use duramen::{Error, Result};
 use flate2::{Compress, Compression, FlushCompress};
@@ -13,8 +14,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Bytes of a block.
-pub(super) const BLOCK: u64 = 4096;
-const BLOCK_LEN: usize = BLOCK as usize;
+pub(super) const BLOCK: u64 = WHOLE as u64;
+const BLOCK_LEN: usize = usize_of(BLOCK);
+/// The size of a block that is stored as it is.
+const WHOLE: u16 = 4096;
 /// The size of a block that was not yet compressed.
 const UNKNOWN: u16 = u16::MAX;
 
@@ -59,7 +62,7 @@ impl Blocks {
     /// Stores a block and returns its size on the drive.
     fn store(&mut self, block: u64, bytes: &[u8; BLOCK_LEN]) -> Result<u64> {
         if self.stores_whole {
-            self.set(block, BLOCK as u16);
+            self.set(block, WHOLE);
             return Ok(BLOCK);
         }
         self.zlib.reset();
@@ -71,7 +74,7 @@ impl Blocks {
     }
 
     fn set(&mut self, block: u64, size: u16) {
-        let at = block as usize;
+        let at = usize_of(block);
         if self.stored.len() <= at {
             self.stored.resize(at + 1, 0);
         }
@@ -82,7 +85,7 @@ impl Blocks {
     fn size(&mut self, disk: &dyn Disk, blocks: Range<u64>) -> Result<u64> {
         let (mut bytes, mut size) = ([0; BLOCK_LEN], 0);
         for block in blocks.start..blocks.end.min(self.stored.len() as u64) {
-            size += match self.stored[block as usize] {
+            size += match self.stored[usize_of(block)] {
                 UNKNOWN => {
                     read_block(disk, block, &mut bytes)?;
                     self.store(block, &bytes)?
@@ -105,7 +108,7 @@ impl Blocks {
 
     fn free(&mut self, blocks: Range<u64>) {
         let end = self.stored.len() as u64;
-        self.stored[blocks.start.min(end) as usize..blocks.end.min(end) as usize].fill(0);
+        self.stored[usize_of(blocks.start.min(end))..usize_of(blocks.end.min(end))].fill(0);
         self.unsynced.retain(|block| !blocks.contains(block));
     }
 }
