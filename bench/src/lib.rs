@@ -1,5 +1,8 @@
 //! Workloads and their measurement, shared by `duramen-bench` and by the programs that measure other stores beside
 //! Duramen. This crate contains no other store.
+// An `expect` says what the measurement relies on, and counts become floating-point numbers and back. So `expect_used`
+// and casts are not denied here.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::panic))]
 
 mod bars;
 pub mod basic;

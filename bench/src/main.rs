@@ -1,4 +1,14 @@
 //! The program `duramen-bench`: workloads and figures.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::cast_possible_truncation
+    )
+)]
 
 use clap::{Parser, Subcommand};
 use duramen_bench::{Result, basic, codecs, integers, keys, larger, tpcc, writes};

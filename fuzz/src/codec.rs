@@ -75,8 +75,8 @@ fn field(data: &[u8], at: usize, len: usize) -> u64 {
 
 fn exercise<T: Int>(codec: Codec, data: &[u8]) {
     let key = |at| T::narrow(field(data, at, 8));
-    let block =
-        Block { count: field(data, 1, 2) as u16, extent: field(data, 3, 2) as u16, first: key(5), last: key(13) };
+    let short = |at| (field(data, at, 2) & 0xFFFF) as u16;
+    let block = Block { count: short(1), extent: short(3), first: key(5), last: key(13) };
     let probe = key(21);
     let bytes = data.get(29..).unwrap_or_default();
     let mut out = [T::default(); MAX_BLOCK];

@@ -1,4 +1,7 @@
 //! One fuzz target per decoder, as plain functions.
+//!
+//! A target reports what is wrong by a panic: it fails an assertion, or expects what must be so.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::cast_possible_truncation))]
 
 pub mod codec;
 pub mod dictionary;

@@ -162,7 +162,7 @@ pub fn meta() -> Meta {
 /// A sound page.
 pub fn page(id: u32, version: u64, len: usize, page_size: usize) -> Vec<u8> {
     let mut page = vec![0; page_size];
-    let payload = vec![version as u8; len];
+    let payload = vec![(version & 0xFF) as u8; len];
     unpack(&run_page(PageId(id), TableId(1), PageId::NONE, &payload), &mut page).expect("it fits");
     bytes::put_u64(&mut page, 0, version);
     page

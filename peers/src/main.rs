@@ -1,5 +1,15 @@
 //! The program `duramen-peers`: the workloads of `duramen-bench` on other stores. `basic` and `larger` have Duramen
 //! beside the other stores in the same run and at the same durability.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::cast_possible_truncation
+    )
+)]
 
 mod engines;
 mod figures;
