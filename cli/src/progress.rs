@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recovery_is_shown_from_its_second_second_to_its_end() {
+    fn a_recovery_is_shown_after_one_second_until_its_end() {
         let begun = Instant::now();
         let mut recovery = Recovery { begun, meter: None };
         let mut shows = |done, millis| {

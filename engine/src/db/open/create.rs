@@ -24,8 +24,8 @@ impl Builder {
     ///
     /// # Errors
     /// [`Error::Exists`] if the file exists and is not empty, [`Error::Locked`] if another process creates a database
-    /// there, [`Error::Full`] if the device is full. After an error there is no database, and nothing that prevents
-    /// another creation.
+    /// there, [`Error::Full`] if the device is full. After [`Error::Full`] there is no database, and nothing that
+    /// prevents another creation.
     pub fn create(&self, path: impl AsRef<Path>) -> Result<Database> {
         let (volume, name) = FileVolume::for_file(path.as_ref())?;
         self.create_on(Arc::new(volume), &name)

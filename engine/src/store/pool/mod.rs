@@ -58,8 +58,9 @@ pub struct PoolStats {
     pub bytes: u64,
 }
 
-/// What changes with each miss. These fields have cache lines of their own: otherwise a thread that misses a page would
-/// delay all that only look at other fields of the pool. The counts of statistics need no order among each other.
+/// What changes with each miss and each write. These fields have cache lines of their own: otherwise a thread that
+/// misses a page would delay all that only look at other fields of the pool. The counts of statistics need no order
+/// among each other.
 #[derive(Default)]
 #[repr(align(128))]
 struct Counters {
