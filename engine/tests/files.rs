@@ -1,17 +1,22 @@
 //! The files of a database: their places, their permissions, and several processes that open the same path at the same
 //! time without losing data.
 
+#[path = "workload/child.rs"]
+mod child;
 #[path = "workload/numbers.rs"]
 mod numbers;
 #[path = "workload/stores.rs"]
 mod stores;
 
+use child::in_child;
 use duramen::db::StoreKind;
-use duramen::io::FileVolume;
+use duramen::io::{FileVolume, OpenMode, Volume};
 use duramen::{Builder, Database, Durability, Error, Result};
 use duramen_sim::{HookedVolume, Hooks};
 use numbers::{TABLE, keys};
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
+use std::io::Write;
+use std::os::fd::FromRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -394,4 +399,50 @@ fn a_pipe_is_neither_a_database_nor_an_empty_file_and_nobody_waits_for_it() {
     }
     assert!(Database::open_read_only(&path).is_err());
     assert!(!std::fs::metadata(&path).unwrap().is_file(), "it was replaced");
+}
+
+/// The descriptors of the standard streams.
+const STREAMS: std::ops::Range<i32> = 0..3;
+
+/// Closes the standard streams of a child process, whose other threads are missing.
+fn close_streams() {
+    // SAFETY: nothing in this process uses these descriptors any more.
+    STREAMS.for_each(|stream| drop(unsafe { File::from_raw_fd(stream) }));
+}
+
+#[test]
+fn messages_to_closed_standard_streams_are_not_written_into_a_database() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f");
+    in_child(path.clone(), |path| {
+        close_streams();
+        let db = options().background(false).create(&path).unwrap();
+        (0..2000).for_each(|key| put(&db, key).unwrap());
+        for stream in STREAMS {
+            // SAFETY: the descriptor is free. If it is not, a file has it by mistake.
+            let mut stream = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(stream) });
+            drop(stream.write_all(&[b'x'; 9000]));
+        }
+        // It must not be repaired by a close.
+        std::mem::forget(db);
+    });
+    let db = Database::open(&path)?;
+    assert_eq!(keys(&db)?, 2000);
+    assert_eq!(db.verify(|_| ())?.findings, []);
+    Ok(())
+}
+
+#[test]
+fn a_file_that_can_get_no_descriptor_of_its_own_is_not_created() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    in_child(folder.path().to_owned(), |folder| {
+        let volume = FileVolume::open(&folder).unwrap();
+        let others: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+        close_streams();
+        assert!(volume.open("new", OpenMode::CreateNew).is_err());
+        assert!(matches!(volume.open("new", OpenMode::Read), Err(Error::NotFound { .. })));
+        drop(others);
+    });
+    assert_eq!(names(folder.path()), [""; 0]);
+    Ok(())
 }

@@ -147,7 +147,13 @@ impl FileVolume {
         let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let flags = if alone && self.is_block_device(name.as_ref())? { flags | OFlags::EXCL } else { flags };
         let opened = retry_on_intr(|| openat(&*self.handle, name, flags, access));
-        let opened = opened.and_then(|file| with_descriptor_from(FIRST_DESCRIPTOR, file));
+        let opened = opened.and_then(|file| {
+            with_descriptor_from(FIRST_DESCRIPTOR, file).inspect_err(|_| {
+                if mode == OpenMode::CreateNew {
+                    let _ = unlinkat(&*self.handle, name, AtFlags::empty());
+                }
+            })
+        });
         match (opened, mode) {
             (Ok(file), _) => {
                 // A device or a pipe has the length 0. It would look like an empty file, in which a database can be
