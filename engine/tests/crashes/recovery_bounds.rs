@@ -65,6 +65,8 @@ fn recover(volume: &MemoryVolume) -> Result<(Database, Recovery)> {
     assert!(reports.iter().all(|progress| (progress.phase, progress.of) == (phase, of)), "{reports:?}");
     assert!(reports.is_sorted_by_key(|progress| progress.done), "{reports:?}");
     assert_eq!(reports.last(), Some(&Progress { phase, done: of, of }));
+    let ends = reports.iter().filter(|progress| progress.done == of).count();
+    assert_eq!(ends, 1, "the end is reported once: {reports:?}");
     // At least one for each MiB and the padding of the log.
     assert!(reports.len() as u64 > of / (2 << 20), "{} reports of {of} bytes", reports.len());
     Ok((db, recovery))

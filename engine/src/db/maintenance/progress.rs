@@ -10,7 +10,7 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub enum Phase {
     /// The log of a database that was not closed is applied, at opening. Counts bytes of the log. All of them are done
-    /// when the pages that have changed are durable.
+    /// when the pages that have changed are durable, or cannot be written because the device is full.
     Recovering,
     /// Sampled pages are compressed, to choose tables. Counts sampled pages.
     Analyzing,

@@ -132,11 +132,11 @@ impl<'a> Redo<'a> {
     }
 
     /// Replays every batch of `reader`. Takes several batches at once, so that the pages that they change are read from
-    /// the device together. `progress` gets the bytes of the log that were applied so far.
+    /// the device together. `progress` gets the bytes of the log that were applied so far, but never all of them.
     pub(crate) fn run(mut self, reader: &mut LogReader, progress: &mut dyn FnMut(u64)) -> Result<Redone> {
         self.found.end = reader.end_state().lsn;
         loop {
-            progress(reader.bytes());
+            let applied = reader.bytes();
             let (mut batches, mut pages, mut bytes) = (Vec::new(), BTreeSet::new(), 0);
             while pages.len() < AHEAD_PAGES
                 && bytes < AHEAD_BYTES
@@ -150,6 +150,7 @@ impl<'a> Redo<'a> {
                 self.found.log_bytes = reader.bytes();
                 return Ok(self.found);
             }
+            progress(applied);
             self.pool.will_read(pages.into_iter());
             batches.iter().try_for_each(|batch| self.batch(batch))?;
         }
