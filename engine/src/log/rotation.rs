@@ -148,6 +148,7 @@ impl Log {
     pub(super) fn begin(config: LogConfig, mut header: SegmentHeader, older: Vec<Older>) -> Result<Log> {
         let disk;
         (header.number, disk) = segment::create_empty(&config, header.number)?;
+        config.volume.sync()?;
         if let Err(error) = segment::write_header(&config, &*disk, &header) {
             // A file without a header is not a segment. If the removal also fails, an unused file remains, which
             // only occupies a number.
@@ -172,7 +173,8 @@ impl Log {
     /// old segment, and writes and syncs a header. Call this function before you take a lock that commits also take.
     ///
     /// # Errors
-    /// [`Error::Full`] if there is no space for another file; nothing has then changed.
+    /// [`Error::Poisoned`] if the log has been stopped. Any other error leaves the log as it was: there is no space for
+    /// another file, for example, or the process has too many open files.
     pub fn prepare_segment(&self) -> Result<()> {
         let mut rotation = self.rotation.lock();
         self.group.check()?;
@@ -186,7 +188,8 @@ impl Log {
     /// Appends continue meanwhile, except during the short switch.
     ///
     /// # Errors
-    /// [`Error::Full`] if there is no space for the new segment; nothing has then changed.
+    /// [`Error::Poisoned`] if the log has been stopped. Any other error leaves the log in its segment, as for
+    /// [`Log::prepare_segment`].
     pub fn rotate(&self) -> Result<Lsn> {
         let mut rotation = self.rotation.lock();
         // Syncs most of the log while other threads append. The second sync, during the switch, then has little to
@@ -211,16 +214,15 @@ impl Log {
             let len = spare.len;
             rotation.spares.pop();
             if let Some((number, disk)) = taken {
-                // Usually all of it is allocated already.
-                let filled = match disk.reserve(len) {
-                    Err(Error::Full { .. }) => 0,
-                    reserved => reserved.map(|()| len)?,
-                };
+                self.sync_folder()?;
+                // Usually all of it is allocated already. Otherwise commits reserve what they need.
+                let filled = disk.reserve(len).map_or(0, |()| len);
                 rotation.next_number = segment::number_after(&self.config, number)?;
                 return Ok(NextFile { disk, number, filled });
             }
         }
         let (number, disk) = segment::create_empty(&self.config, rotation.next_number)?;
+        self.sync_folder()?;
         rotation.next_number = segment::number_after(&self.config, number)?;
         Ok(NextFile { disk, number, filled: 0 })
     }
@@ -265,8 +267,10 @@ impl Log {
         let mut rest = self.ours(&rotation.note_superfluous(past.iter().map(|older| older.len).sum()));
         for number in self.ours(&numbers) {
             let begun = past.iter().find(|older| older.number == number).and_then(|older| older.begun);
-            if !begun.map_or(Ok(false), |begun| self.keep(&mut rotation, &begun))? {
-                rest.push(number);
+            match begun.map_or(Ok(false), |begun| self.keep(&mut rotation, &begun)) {
+                Ok(true) => {}
+                Err(stopped @ Error::Poisoned { .. }) => return Err(stopped),
+                Ok(false) | Err(_) => rest.push(number),
             }
         }
         self.remove(&rest)?;
@@ -281,7 +285,7 @@ impl Log {
             return Ok(false);
         }
         let Some((disk, len)) = segment::make_spare(&self.config, segment, room)? else { return Ok(false) };
-        disk.sync().inspect_err(|error| self.group.poison(error.to_string()))?;
+        self.stop_unless(disk.sync())?;
         rotation.add(Spare { number: segment.number, len });
         Ok(true)
     }
@@ -324,7 +328,7 @@ impl Log {
         prepared.map_or(Ok(()), |file| self.remove(&[file.number]))
     }
 
-    /// Removes segments durably. A failed sync of the folder stops the log, like a failed sync of a segment.
+    /// Removes segments durably.
     fn remove(&self, numbers: &[u32]) -> Result<()> {
         if numbers.is_empty() {
             return Ok(());
@@ -332,7 +336,20 @@ impl Log {
         for number in numbers {
             self.config.volume.remove(&segment::name(&self.config, *number))?;
         }
-        self.config.volume.sync().inspect_err(|error| self.group.poison(error.to_string()))
+        self.sync_folder()
+    }
+
+    /// Makes the names of the files durable.
+    fn sync_folder(&self) -> Result<()> {
+        self.stop_unless(self.config.volume.sync())
+    }
+
+    /// Stops the log if a file or the folder could not be synced.
+    fn stop_unless(&self, synced: Result<()>) -> Result<()> {
+        synced.or_else(|error| {
+            self.group.poison(error.first_cause());
+            self.group.check()
+        })
     }
 
     /// Returns the segments of these that belong to this log. If the database file was removed while it was open, a new

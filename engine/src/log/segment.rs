@@ -83,19 +83,17 @@ pub(super) fn number_after(config: &LogConfig, number: u32) -> Result<u32> {
 }
 
 /// Creates the file of the first segment from `number` on whose name is free, without content, and returns its number.
-/// Its name is durable on return. It has the permissions of the database file.
+/// Its name is durable once the caller has synced the folder. It has the permissions of the database file.
 ///
 /// A name is in use if the database file was moved away while it was open: its log and that of the next database with
 /// its name grow side by side.
 pub(super) fn create_empty(config: &LogConfig, mut number: u32) -> Result<(u32, Arc<dyn Disk>)> {
-    let disk = loop {
+    loop {
         match config.volume.create_beside(&name(config, number), config.database_name()) {
             Err(Error::Exists { .. }) => number = number_after(config, number)?,
-            created => break created?,
+            created => return Ok((number, created?)),
         }
-    };
-    config.volume.sync()?;
-    Ok((number, disk))
+    }
 }
 
 /// Writes and syncs the header that makes an empty or a spare file a segment. It is in one sector, so a power cut
@@ -127,17 +125,16 @@ pub(super) fn make_spare(
     Ok(Some((disk, len)))
 }
 
-/// Gives the spare file `spare` the first free name from `number` on, durably, and the permissions of the database
-/// file. Returns the number of its name; `None` if there is no such spare file of this database.
+/// Gives the spare file `spare` the first free name from `number` on, and the permissions of the database file. The
+/// name is durable once the caller has synced the folder. Returns the number of its name; `None` if there is no such
+/// spare file of this database. After an error the file has its old name, unless the device fails again.
 pub(super) fn take_spare(config: &LogConfig, spare: u32, mut number: u32) -> Result<Option<(u32, Arc<dyn Disk>)>> {
-    let is_spare = |number| match inspect(config, number) {
-        Err(Error::NotFound { .. }) => Ok(false),
-        file => file.map(|file| file == SegmentFile::Spare),
-    };
-    if !is_spare(spare)? {
-        return Ok(None);
-    }
     let old = name(config, spare);
+    match inspect(config, spare) {
+        Ok(SegmentFile::Spare) => {}
+        Ok(_) | Err(Error::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    }
     config.volume.share_permissions(&old, config.database_name())?;
     loop {
         match config.volume.rename(&old, &name(config, number)) {
@@ -147,12 +144,15 @@ pub(super) fn take_spare(config: &LogConfig, spare: u32, mut number: u32) -> Res
         }
     }
     // The old name can pass to a file of another database between the check and the renaming.
-    if !is_spare(number)? {
-        config.volume.rename(&name(config, number), &old)?;
-        return Ok(None);
+    let opened = config.volume.open(&name(config, number), OpenMode::Write);
+    let found = opened.and_then(|disk| Ok((inspect_disk(config, disk.clone(), number)?, disk)));
+    match found {
+        Ok((SegmentFile::Spare, disk)) => Ok(Some((number, disk))),
+        other => {
+            config.volume.rename(&name(config, number), &old)?;
+            other.map(|_| None)
+        }
     }
-    config.volume.sync()?;
-    Ok(Some((number, config.volume.open(&name(config, number), OpenMode::Write)?)))
 }
 
 fn write_fields(config: &LogConfig, disk: &dyn Disk, header: &SegmentHeader, shape: u32) -> Result<()> {

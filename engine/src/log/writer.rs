@@ -76,8 +76,8 @@ impl Log {
         self.written().saturating_sub(self.begun_at.load(Ordering::Acquire))
     }
 
-    /// Counts [`Log::segment_bytes`] from 0 again, so that the next segment is tried later. For a device that has no
-    /// space for it now.
+    /// Counts [`Log::segment_bytes`] from 0 again, so that the next segment is tried later, because it cannot be begun
+    /// now.
     pub fn postpone_rotation(&self) {
         self.begun_at.store(self.written(), Ordering::Release);
     }

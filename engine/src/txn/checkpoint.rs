@@ -50,6 +50,9 @@ pub(crate) enum Segments {
     Rotated,
     /// There was no room for a new segment. The log continues in the old one, which grows.
     Stuck,
+    /// A new segment could not be begun for another reason: the process has too many open files, for example. The log
+    /// continues in the old one.
+    Postponed,
 }
 
 /// The checkpoints so far.
@@ -83,37 +86,28 @@ impl Engine {
     }
 
     fn take_checkpoint(&self, store: &dyn PageStore) -> Result<Segments> {
-        let mut segments = Segments::Rotated;
         let log = self.log()?;
         // Most of the log becomes durable before the apply lock is taken, so that commits wait for it only briefly.
-        log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;
+        self.sync_log(log)?;
         if !self.checkpoints.begun_segment.load(Ordering::Acquire) {
             self.prepare_segment(log)?;
         }
-        let (redo, unfinished) = {
+        let (segments, redo, unfinished) = {
             let _between_batches = self.apply.lock();
             // The value from this moment is used: the transaction may end in memory before its end is durable.
             let unfinished = Lsn(self.unfinished.load(Ordering::Acquire));
-            let go_on = || log.make_durable(log.appended()).map(|_| log.appended());
-            let redo = match unfinished {
-                // Without room for another segment the log continues in this one. The redo point still moves.
-                Lsn::MAX if !self.checkpoints.begun_segment.load(Ordering::Acquire) => match log.rotate() {
-                    Err(Error::Full { .. }) => {
-                        segments = Segments::Stuck;
-                        go_on()
-                    }
-                    rotated => {
-                        self.checkpoints.begun_segment.store(rotated.is_ok(), Ordering::Release);
-                        rotated
-                    }
-                },
+            let (segments, redo) = match unfinished {
+                Lsn::MAX if !self.checkpoints.begun_segment.load(Ordering::Acquire) => {
+                    let (segments, redo) = self.rotate(log)?;
+                    self.checkpoints.begun_segment.store(segments == Segments::Rotated, Ordering::Release);
+                    (segments, redo)
+                }
                 // No segment can be removed until the large transaction ends. The current segment has room for the rest
                 // of that transaction.
-                _ => go_on(),
+                _ => (Segments::Rotated, self.sync_log(log)?),
             };
-            let redo = redo.inspect_err(|cause| self.poison(cause))?;
             self.redo_work.begin(log.written());
-            (redo, unfinished)
+            (segments, redo, unfinished)
         };
         self.pool.flush_before(redo)?;
         let redo = redo.min(unfinished);
@@ -127,13 +121,41 @@ impl Engine {
         Ok(segments)
     }
 
-    /// Makes the file of the next log segment ready, so that commits do not wait for it. On a full device it
-    /// does nothing, and the rotation returns the error.
+    /// Makes the file of the next log segment ready, so that commits do not wait for it. If there can be no such file,
+    /// [`Engine::rotate`] finds that out, too.
     fn prepare_segment(&self, log: &Log) -> Result<()> {
         match log.prepare_segment() {
-            Err(Error::Full { .. }) => Ok(()),
-            prepared => prepared.inspect_err(|cause| self.poison(cause)),
+            Err(cause @ Error::Poisoned { .. }) => {
+                self.poison(&cause);
+                Err(cause)
+            }
+            _ => Ok(()),
         }
+    }
+
+    /// Lets the log continue in a new segment. If none can be begun, it stays in the old one. Also returns an LSN from
+    /// which a recovery can read, and before which all is durable: the start of the new segment, or the end of the log.
+    /// The caller must hold the apply lock.
+    fn rotate(&self, log: &Log) -> Result<(Segments, Lsn)> {
+        let segments = match log.rotate() {
+            Ok(start) => return Ok((Segments::Rotated, start)),
+            Err(cause @ Error::Poisoned { .. }) => {
+                self.poison(&cause);
+                return Err(cause);
+            }
+            Err(cause) => {
+                tracing::warn!(%cause, "no log segment can be begun: the log continues in the old one");
+                if matches!(cause, Error::Full { .. }) { Segments::Stuck } else { Segments::Postponed }
+            }
+        };
+        Ok((segments, self.sync_log(log)?))
+    }
+
+    /// Makes the log durable up to the end that it has now, and returns that LSN.
+    fn sync_log(&self, log: &Log) -> Result<Lsn> {
+        let end = log.appended();
+        log.make_durable(end).inspect_err(|cause| self.poison(cause))?;
+        Ok(end)
     }
 
     /// The bytes after which a segment is long enough.
@@ -165,21 +187,19 @@ impl Engine {
         self.check_poison()?;
         let log = self.log()?;
         // Most of the log becomes durable before the apply lock is taken, so that commits wait for it only briefly.
-        log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;
+        self.sync_log(log)?;
         self.prepare_segment(log)?;
         let _between_batches = self.apply.lock();
         // Another thread may have begun a segment, or its transaction may need the room that is reserved in this one.
         if !self.is_segment_long() {
             return Ok(false);
         }
-        match self.poison_on_panic("it began a log segment", || log.rotate()) {
-            // The log stays in this segment. The next attempt is after another `Engine::segment_bytes`.
-            Err(Error::Full { .. }) => {
-                log.postpone_rotation();
-                Ok(false)
-            }
-            begun => begun.inspect_err(|cause| self.poison(cause)).map(|_| true),
+        let (segments, _) = self.poison_on_panic("it began a log segment", || self.rotate(log))?;
+        if segments != Segments::Rotated {
+            // The next attempt is after another `Engine::segment_bytes`.
+            log.postpone_rotation();
         }
+        Ok(segments == Segments::Rotated)
     }
 
     /// Removes the spare files, and keeps none during `work`, which needs their space.
@@ -221,7 +241,7 @@ impl Engine {
         }
         let log = self.log()?;
         // Most of it before the apply lock is taken.
-        log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;
+        self.sync_log(log)?;
         let taken = self.poison_on_panic("it took a checkpoint of the places", || self.finish_table(store, None));
         taken.inspect_err(|cause| self.poison_if_unsynced(cause))
     }

@@ -3,7 +3,7 @@
 
 use duramen::io::{MemoryVolume, OpenMode, Volume};
 use duramen::{Database, Durability, Result, TableDef};
-use duramen_sim::{HookedVolume, Hooks};
+use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, HookedVolume, Hooks, Trigger};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak, mpsc};
 use std::time::Duration;
@@ -120,5 +120,55 @@ fn commits_do_not_wait_for_the_file_of_the_next_segment() -> Result<()> {
         }
     }
     assert!(hooks.commits.load(Ordering::Relaxed) >= 8);
+    Ok(())
+}
+
+/// While no segment can be begun, the log continues in the old one: commits and checkpoints succeed, and a power cut
+/// costs nothing. Afterwards the log continues in another segment.
+#[test]
+fn a_log_that_cannot_begin_a_segment_continues_in_the_old_one() -> Result<()> {
+    // The file of the next segment, the spare file for it, or all files of the log.
+    for (checkpoints, refused) in [(0, "t.duramen-log.000002"), (1, "t.duramen-log.000001"), (1, "t.duramen-log.")] {
+        let volume = FailingVolume::new(1);
+        let options = Database::builder().cache(0).background(false);
+        let db = options.create_on(Arc::new(volume.clone()), NAME)?;
+        let mut next = 0;
+        let mut put_some = |db: &Database| -> Result<u32> {
+            for _ in 0..10 {
+                let tx = db.begin_write()?;
+                tx.open_table(TABLE)?.put(next, &[1; 1000][..])?;
+                tx.commit()?;
+                next += 1;
+            }
+            Ok(next)
+        };
+        put_some(&db)?;
+        for _ in 0..checkpoints {
+            db.checkpoint()?;
+            put_some(&db)?;
+        }
+        let before = volume.list("t.duramen-log.")?;
+        assert_eq!(before.len(), 1 + checkpoints, "a segment and a spare file");
+
+        volume.inject(Fault::Refuse, Trigger::always().on(refused));
+        for _ in 0..3 {
+            let acknowledged = put_some(&db)?;
+            db.checkpoint()?;
+            let choice = CutChoice::DropUnsynced;
+            let found = options.open_on(Arc::new(volume.crash(Cut { event: volume.events(), choice })), NAME);
+            assert_eq!(found?.begin_read()?.open_table(TABLE)?.len(), u64::from(acknowledged), "{refused}");
+        }
+        assert!(volume.struck(Fault::Refuse) > 0, "{refused}");
+        assert_eq!(volume.list("t.duramen-log.")?, before, "{refused}");
+
+        volume.inject(Fault::Refuse, Trigger::never());
+        let acknowledged = put_some(&db)?;
+        db.checkpoint()?;
+        assert_ne!(volume.list("t.duramen-log.")?, before, "{refused}");
+        db.close()?;
+        assert_eq!(volume.list("")?, [NAME], "{refused}");
+        let db = options.open_on(Arc::new(volume), NAME)?;
+        assert_eq!(db.begin_read()?.open_table(TABLE)?.len(), u64::from(acknowledged), "{refused}");
+    }
     Ok(())
 }
