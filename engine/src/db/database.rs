@@ -8,6 +8,7 @@ use crate::base::Result;
 use crate::txn::{DatabaseStats, Metrics};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A database in a file (with a log beside it while it is open) or in memory. A clone is cheap. The database is closed
 /// when the last clone and the last transaction are dropped.
@@ -168,7 +169,10 @@ impl Database {
         Ok(ReadTransaction::begin(self.shared.clone()))
     }
 
-    /// Begins a writing transaction. It waits until the writing transaction before it has ended.
+    /// Begins a writing transaction. It waits until the writing transaction before it has ended, by
+    /// [`WriteTransaction::commit`] or by dropping it. In a thread that holds a writing transaction itself it waits for
+    /// ever, and so it does everywhere after [`std::mem::forget`] of a writing transaction. See
+    /// [`Database::begin_write_within`].
     ///
     /// ```
     /// # use duramen::{Database, TableDef};
@@ -189,6 +193,26 @@ impl Database {
     /// [`crate::Error::ReadOnly`], [`crate::Error::Poisoned`], [`crate::Error::Forked`].
     pub fn begin_write(&self) -> Result<WriteTransaction> {
         WriteTransaction::begin(self.shared.clone())
+    }
+
+    /// Begins a writing transaction like [`Database::begin_write`], but waits at most for `timeout`. Returns `None` if
+    /// the writing transaction before it has not ended by then.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let db = duramen::Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// assert!(db.begin_write_within(Duration::ZERO)?.is_none());
+    /// drop(tx);
+    /// assert!(db.begin_write_within(Duration::ZERO)?.is_some());
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`Database::begin_write`].
+    pub fn begin_write_within(&self, timeout: Duration) -> Result<Option<WriteTransaction>> {
+        WriteTransaction::begin_within(self.shared.clone(), timeout)
     }
 
     /// Takes a checkpoint. After it, a recovery has nothing to do.

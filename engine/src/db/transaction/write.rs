@@ -22,6 +22,7 @@ use crate::txn::{
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A page written outside the log, or a reserved root, that becomes part of the database at commit.
 pub(crate) type Adopted = (PageId, Option<PlaceBytes>);
@@ -64,11 +65,22 @@ pub struct WriteTransaction {
 impl WriteTransaction {
     pub(crate) fn begin(shared: Arc<Handle>) -> Result<WriteTransaction> {
         shared.check_writable()?;
-        let writer = Some(shared.engine.lock_writer()?);
+        let writer = shared.engine.lock_writer()?;
+        Ok(WriteTransaction::with_lock(shared, writer))
+    }
+
+    /// `None` after the timeout.
+    pub(crate) fn begin_within(shared: Arc<Handle>, timeout: Duration) -> Result<Option<WriteTransaction>> {
+        shared.check_writable()?;
+        let writer = shared.engine.lock_writer_within(Some(timeout))?;
+        Ok(writer.map(|writer| WriteTransaction::with_lock(shared, writer)))
+    }
+
+    fn with_lock(shared: Arc<Handle>, writer: WriterGuard) -> WriteTransaction {
         let durability = shared.durability;
-        Ok(WriteTransaction {
+        WriteTransaction {
             shared,
-            writer,
+            writer: Some(writer),
             names: Mutex::default(),
             dropped: Mutex::default(),
             adopted: Mutex::default(),
@@ -77,7 +89,7 @@ impl WriteTransaction {
             durability,
             next_table: Mutex::default(),
             dictionaries: Mutex::default(),
-        })
+        }
     }
 
     /// Sets the durability of this commit instead of the default of the database.
