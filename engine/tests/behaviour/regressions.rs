@@ -4,6 +4,7 @@ use duramen::io::{FileVolume, MemoryVolume, Volume};
 use duramen::{Database, Durability, Error, Result, TableDef, TableOptions, WriteTransaction};
 use duramen_sim::{Cut, CutChoice, FailingVolume, HookedVolume, Hooks};
 use parking_lot::{Condvar, Mutex};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -441,5 +442,42 @@ fn the_cause_that_stopped_all_writing_is_reported_once() -> Result<()> {
     {
         assert!(message.matches("nothing can be written").count() <= 1, "{message}");
     }
+    Ok(())
+}
+
+/// A transaction that was committed after a reader of a large value had panicked kept the pages of the value, which
+/// nothing led to. And while the reader was called, a lock was held, so a reader that wrote another large value waited
+/// for ever.
+#[test]
+fn a_reader_of_a_large_value_panics_or_writes_another_value() -> Result<()> {
+    struct Input<F>(usize, F);
+
+    impl<F: FnMut()> std::io::Read for Input<F> {
+        fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+            match self.0.checked_sub(1) {
+                Some(left) => self.0 = left,
+                None => (self.1)(),
+            }
+            buf.fill(7);
+            Ok(buf.len())
+        }
+    }
+
+    let db = options().create_on(Arc::new(MemoryVolume::new()), NAME)?;
+    let tx = db.begin_write()?;
+    let new = |name| tx.create_untyped(name, "str", "bytes", TableOptions::default());
+    let (mut outer, mut inner) = (new("outer")?, new("inner")?);
+    let mut panics = Input(300, || panic!("of the reader"));
+    let panicked = catch_unwind(AssertUnwindSafe(|| outer.put_stream(b"lost", 2_000_000, &mut panics)));
+    assert!(panicked.is_err());
+    let write = || inner.put_stream(b"inner", 100_000, &mut [3; 100_000].as_slice()).unwrap();
+    outer.put_stream(b"outer", 1_000_000, &mut Input(20, write))?;
+    drop((outer, inner));
+    tx.commit()?;
+    let tx = db.begin_read()?;
+    assert!(tx.open_untyped("outer")?.get(b"lost")?.is_none());
+    assert_eq!(tx.open_untyped("outer")?.get(b"outer")?.map(|value| value.len()), Some(1_000_000));
+    assert_eq!(tx.open_untyped("inner")?.get(b"inner")?.map(|value| value.len()), Some(100_000));
+    assert_eq!(db.verify(|_| ())?.findings, []);
     Ok(())
 }

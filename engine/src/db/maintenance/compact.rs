@@ -176,7 +176,7 @@ impl WriteTransaction {
         while let Some((key, record)) = cursor.next()? {
             if record.large && copies_runs {
                 let mut value = large::RunReader::open(engine, record.bytes)?;
-                let copy = large::write(engine, &mut self.adopted.lock(), old.table, value.len(), &mut value)?;
+                let copy = large::write(engine, &self.adopted, old.table, value.len(), &mut value)?;
                 loader.push(key, Record { bytes: &copy.bytes, large: true })?;
             } else {
                 loader.push(key, record)?;

@@ -159,7 +159,7 @@ impl<'t> UntypedTable<'t> {
             return Err(Error::ValueTooLong { len, max: MAX_VALUE });
         }
         let table = self.state.entry.tree.table;
-        let record = large::write(&self.tx.shared.engine, &mut self.tx.adopted.lock(), table, len, input)?;
+        let record = large::write(&self.tx.shared.engine, &self.tx.adopted, table, len, input)?;
         self.write(key, Some(record.view()));
         Ok(())
     }

@@ -35,8 +35,7 @@ impl WriteTransaction {
         let mut place = DictionaryPlace { id, table, firsts: [PageId::NONE; DICTIONARY_COPIES] };
         for (copy, first) in (0..).zip(&mut place.firsts) {
             let (engine, catalog) = (&self.shared.engine, TableId::CATALOG);
-            let record =
-                large::write(engine, &mut self.adopted.lock(), catalog, sealed.len() as u64, &mut sealed.as_slice())?;
+            let record = large::write(engine, &self.adopted, catalog, sealed.len() as u64, &mut sealed.as_slice())?;
             *first = large::first(&record.bytes)?;
             self.dictionaries.lock().push((dictionary_key(table, id, copy), Some(record)));
         }

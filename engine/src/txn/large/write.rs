@@ -10,16 +10,31 @@ use crate::txn::engine::Engine;
 use crate::txn::space::page_ids::PageIds;
 use crate::txn::space::unlogged::UNLOGGED_BATCH;
 use crate::txn::versions::OwnedRecord;
+use parking_lot::Mutex;
 use std::io::{ErrorKind, Read};
 
+/// The pages of a run that is being written. If the run is not completed, also because `input` panics, they are
+/// released: the transaction may commit without this value, so it must not keep the pages.
+struct NewRun<'e> {
+    engine: &'e Engine,
+    pages: Vec<(PageId, Option<PlaceBytes>)>,
+}
+
+impl Drop for NewRun<'_> {
+    fn drop(&mut self) {
+        let pages: Vec<PageId> = self.pages.drain(..).map(|(page, _)| page).collect();
+        self.engine.release_pages(&pages);
+    }
+}
+
 /// Writes `len` bytes from `input` to a new run. Its pages are added to `adopted`; they become part of the database
-/// when the transaction commits.
+/// when the transaction commits. `adopted` is not locked while `input` is read.
 ///
 /// # Errors
 /// [`Error::ValueTooLong`]; [`Error::Full`]; errors of `input`.
 pub(crate) fn write(
     engine: &Engine,
-    adopted: &mut Vec<(PageId, Option<PlaceBytes>)>,
+    adopted: &Mutex<Vec<(PageId, Option<PlaceBytes>)>>,
     table: TableId,
     len: u64,
     input: &mut dyn Read,
@@ -30,14 +45,10 @@ pub(crate) fn write(
     let capacity = page::run_capacity(page_size);
     let count = (length as usize).div_ceil(capacity).max(1);
     let first = engine.ids.lock().take_run(count)?;
-    let start = adopted.len();
-    let written = write_run(engine, adopted, table, length, (first, count), input);
-    if written.is_err() {
-        // The transaction may commit without this value, so it must not keep the pages.
-        let pages: Vec<PageId> = adopted.drain(start..).map(|(page, _)| page).collect();
-        engine.release_pages(&pages);
-    }
-    written
+    let mut run = NewRun { engine, pages: PageIds::run(page_size, first).take(count).map(|id| (id, None)).collect() };
+    let record = write_run(&mut run, table, length, input)?;
+    adopted.lock().append(&mut run.pages);
+    Ok(record)
 }
 
 /// Fills `buf` from the input of a large value. If the input is a value of a database, an error of the engine is
@@ -58,23 +69,15 @@ pub(crate) fn read_input(input: &mut dyn Read, buf: &mut [u8]) -> Result<()> {
     })
 }
 
-fn write_run(
-    engine: &Engine,
-    adopted: &mut Vec<(PageId, Option<PlaceBytes>)>,
-    table: TableId,
-    length: u32,
-    (first, count): (PageId, usize),
-    input: &mut dyn Read,
-) -> Result<OwnedRecord> {
-    let page_size = engine.pool.page_size();
+fn write_run(run: &mut NewRun<'_>, table: TableId, length: u32, input: &mut dyn Read) -> Result<OwnedRecord> {
+    let page_size = run.engine.pool.page_size();
     let capacity = page::run_capacity(page_size);
-    let start = adopted.len();
     let mut checksum = 0;
     let mut rest = length as usize;
     let mut payload = vec![0; capacity.min(rest)];
-    let mut ids = PageIds::run(page_size, first).take(count).peekable();
-    adopted.extend(PageIds::run(page_size, first).take(count).map(|id| (id, None)));
-    let (mut places, mut waiting) = (start.., Vec::new());
+    let ids: Vec<PageId> = run.pages.iter().map(|(id, _)| *id).collect();
+    let first = ids.first().copied().unwrap_or(PageId::NONE);
+    let (mut ids, mut places, mut waiting) = (ids.into_iter().peekable(), 0.., Vec::new());
     while let Some(id) = ids.next() {
         payload.truncate(rest);
         read_input(input, &mut payload)?;
@@ -83,9 +86,9 @@ fn write_run(
         let right = ids.peek().copied().unwrap_or(PageId::NONE);
         waiting.push((id, page::run_page(id, table, right, &payload)));
         if right.is_none() || waiting.len() * page_size >= UNLOGGED_BATCH {
-            for (written, place) in engine.write_unlogged(&mut waiting)?.into_iter().zip(&mut places) {
-                if let Some(adopted) = adopted.get_mut(place) {
-                    adopted.1 = written;
+            for (written, page) in run.engine.write_unlogged(&mut waiting)?.into_iter().zip(&mut places) {
+                if let Some(page) = run.pages.get_mut(page) {
+                    page.1 = written;
                 }
             }
             waiting.clear();
