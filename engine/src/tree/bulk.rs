@@ -91,7 +91,7 @@ struct Item {
     /// A lower bound of the bytes in a key list, if another entry is before it.
     least: usize,
     large: bool,
-    /// The whole key, if it is a long key in a leaf.
+    /// The whole key, if the leaf does not have it: a long key, or a key out of line.
     whole: Option<Box<[u8]>>,
 }
 
@@ -302,7 +302,7 @@ impl<K: BulkSink> BulkLoader<K> {
         let last = self.len(height).saturating_sub(1);
         // The separator will not be greater than the last key, so the common prefix will not be shorter than with the
         // last key as the upper fence.
-        let lowest = self.levels.get(height).map(|level| self.fence(level, height, last)).unwrap_or_default();
+        let lowest = self.levels.get(height).map(|level| self.fence(level, last)).unwrap_or_default();
         let mut count = self.fitting(height, Some(&lowest)).clamp(least(height).min(last.max(1)), last.max(1));
         // With the separator at `count`, the common prefix may be longer, so more items may fit.
         for _ in 0..4 {
@@ -320,7 +320,7 @@ impl<K: BulkSink> BulkLoader<K> {
     fn refill(&self, height: usize, count: usize) -> usize {
         let Some(level) = self.levels.get(height) else { return count };
         let separator = self.separator(level, height, count);
-        let trial = if is_long(separator.len(), self.page_size) { self.fence(level, height, count) } else { separator };
+        let trial = if is_long(separator.len(), self.page_size) { self.fence(level, count) } else { separator };
         let mut builder = self.builder(height, Some(&trial), PageId::NONE, PageId::NONE);
         let front = builder.used();
         let target = self.target_at(height);
@@ -329,7 +329,7 @@ impl<K: BulkSink> BulkLoader<K> {
         }
         let guess = count * (target - front) / (builder.used() - front);
         let guess = guess.min(level.items.len().saturating_sub(1));
-        let trial = self.fence(level, height, guess);
+        let trial = self.fence(level, guess);
         let mut builder = self.builder(height, Some(&trial), PageId::NONE, PageId::NONE);
         let fits = guess > count && self.fill(&mut builder, level, guess) && builder.used() <= target;
         if fits { guess } else { count }
@@ -348,9 +348,9 @@ impl<K: BulkSink> BulkLoader<K> {
     }
 
     /// The image of an item's key as a fence.
-    fn fence(&self, level: &Level, height: usize, index: usize) -> Vec<u8> {
-        let out_of_line = height == 0 && self.tree.keys_are_out_of_line();
-        if out_of_line { trial_image(level.whole(index), self.page_size) } else { level.key(index).to_vec() }
+    fn fence(&self, level: &Level, index: usize) -> Vec<u8> {
+        let whole = level.items.get(index).and_then(|item| item.whole.as_deref());
+        whole.map_or_else(|| level.key(index).to_vec(), |whole| trial_image(whole, self.page_size))
     }
 
     /// The number of items that fit in one page, up to the target, under this upper fence. At least [`least`].

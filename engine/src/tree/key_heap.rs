@@ -213,6 +213,12 @@ impl Tree {
         Ok(store.apply(&mut latched, &op)?.then_some(KeyPlace { page: id, number }))
     }
 
+    /// True if an entry owns pages, or a key, outside its page. `key_len` is the length of its key or of the image of
+    /// its key.
+    pub(super) fn is_owner<S: PageRead>(&self, store: &S, page: Page<'_>, key_len: usize) -> bool {
+        is_long(key_len, store.page_size()) || self.resolver(page).is_some()
+    }
+
     /// Returns the pages and keys outside its page that the entry of `slot` owns. The caller holds the latch of the
     /// page. All pages that may be damaged are read here.
     pub(super) fn owned_by<S: PageRead>(&self, store: &S, page: Page<'_>, slot: usize) -> Result<Owned> {

@@ -387,7 +387,7 @@ impl Tree {
         let mut window = KeyWindow::default();
         for slot in from..to {
             window.key_into(page, slot, &mut key);
-            if out_of_line || is_long(key.len(), store.page_size()) {
+            if self.is_owner(store, page, key.len()) {
                 owned.push(self.owned_by(store, page, slot)?);
                 self.full_key(store, page, slot, &mut key)?;
             }

@@ -2,7 +2,6 @@
 
 use super::edit::{is_underfull, slot_u16};
 use super::insert::MAX_SPLITS;
-use super::long_key::is_long;
 use super::many::LeafHint;
 use super::{PageWrite, Tree};
 use crate::base::{Error, Result};
@@ -44,10 +43,10 @@ impl Tree {
                 called = true;
             }
             let (id, from, to) = (page.id(), slot_u16(page, slot)?, slot_u16(page, slot + 1)?);
-            let mut owned = None;
-            if is_long(key.len(), store.page_size()) || self.resolver(page).is_some() {
-                owned = Some(self.owned_by(store, page, slot)?);
-            }
+            let owned = match self.is_owner(store, page, key.len()) {
+                true => Some(self.owned_by(store, page, slot)?),
+                false => None,
+            };
             if store.apply(&mut leaf, &PageOp::Remove { from, to })? {
                 let underfull = id != self.root && is_underfull(Page::new(&leaf));
                 drop(leaf);
