@@ -44,7 +44,7 @@ pub use records::{Record, RecordListKind};
 pub use run::insert_run;
 pub use separator::{SeparatorRule, Split, choose_split};
 pub use special::{map_bits, map_page, map_page_size, run_capacity, run_page};
-pub use view::Page;
+pub use view::{IntegerEncoding, Page};
 pub use window::KeyWindow;
 
 #[cfg(test)]

@@ -8,6 +8,21 @@ use crate::base::limits::{PAGE_FRONT, PAGE_HEADER};
 use crate::base::{Lsn, PageId, TableId, bytes};
 use std::ops::Range;
 
+/// How the integers of blocks are encoded as keys.
+#[derive(Clone, Copy, Debug)]
+pub struct IntegerEncoding {
+    width: usize,
+}
+
+impl IntegerEncoding {
+    /// Calls `look` with the key of an integer.
+    #[inline]
+    pub fn with_key<R>(self, integer: u64, look: impl FnOnce(&[u8]) -> R) -> R {
+        let bytes = integer.to_be_bytes();
+        look(bytes.get(bytes.len().saturating_sub(self.width)..).unwrap_or_default())
+    }
+}
+
 /// A page to read. Any bytes are safe: a field outside the page reads as zero or empty, and the fields of a hostile
 /// page are bounded. The answers are right only for a page that has passed [`Page::check`], which runs once, when bytes
 /// come from a device.
@@ -247,11 +262,11 @@ impl<'a> Page<'a> {
         Some(self.key_list().blocks()?.sum(slots, ahead))
     }
 
-    /// Appends integer keys in blocks to `keys`, from `slot` to the end of its block. Returns their width in bytes;
-    /// `None` if the keys are not integers in blocks.
-    pub fn rest_of_block(&self, slot: usize, keys: &mut Vec<u64>) -> Option<usize> {
+    /// Appends integer keys in blocks to `keys`, from `slot` to the end of its block. Returns their encoding; `None` if
+    /// the keys are not integers in blocks.
+    pub fn rest_of_block(&self, slot: usize, keys: &mut Vec<u64>) -> Option<IntegerEncoding> {
         self.key_list().blocks()?.rest_of_block(slot, keys);
-        self.keys().key_len()
+        self.keys().key_len().map(|width| IntegerEncoding { width })
     }
 
     /// Returns the number of keys in the longest block of a leaf; `None` without blocks.

@@ -82,7 +82,8 @@ impl<'a> TableSpec<'a> {
             let expected = format!("left out with keys {other}: it is for blocks");
             return Err(Error::Option { option: "codec", value: codec.to_string(), expected });
         }
-        let keys = KeysToKeep { key_type: self.key_type, width: self.key_width, codec, in_memory };
+        let integers = matches!(self.key_type, "u8" | "u16" | "u32" | "u64" | "i8" | "i16" | "i32" | "i64");
+        let keys = KeysToKeep { type_name: self.key_type, integers, width: self.key_width, codec, in_memory };
         // Blocks cannot be cut, so their separators are always whole keys.
         let whole = matches!(separators, None | Some(Separators::Full));
         given.unwrap_or_else(|| KeyLayout::left_open(&keys, whole)).kind(&keys)
@@ -147,7 +148,8 @@ mod tests {
         assert_eq!(message, format!("option keys cannot be blocks:128: it must be {right}"));
         let message = refused("str", short(None));
         assert!(
-            message.starts_with("option keys cannot be blocks:128") && message.contains("are for u32"),
+            message.starts_with("option keys cannot be blocks:128")
+                && message.contains("are for integers of 4 or 8 bytes"),
             "{message}"
         );
     }

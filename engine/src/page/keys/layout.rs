@@ -148,8 +148,10 @@ const PART_IN_FILES: u8 = 5;
 /// The properties of a new table's keys.
 #[derive(Clone, Copy, Debug)]
 pub struct KeysToKeep<'a> {
-    /// The name of the key type.
-    pub key_type: &'a str,
+    /// What errors call the type of the keys.
+    pub type_name: &'a str,
+    /// True if the keys are integers whose bytes, read as a big-endian number, have their order.
+    pub integers: bool,
     /// The length of each key in bytes, if all have the same length.
     pub width: Option<usize>,
     /// The requested codec.
@@ -161,10 +163,10 @@ pub struct KeysToKeep<'a> {
 impl KeysToKeep<'_> {
     /// Returns the constructor of the kind of blocks for these keys, if they are integers that blocks can hold.
     fn blocks(&self) -> Option<fn(BlockRule) -> KeyListKind> {
-        match self.key_type {
-            "u32" | "i32" => Some(KeyListKind::Blocks32),
-            "u64" | "i64" => Some(KeyListKind::Blocks64),
-            _ => None,
+        match self.width.filter(|_| self.integers) {
+            Some(4) => Some(KeyListKind::Blocks32),
+            Some(8) => Some(KeyListKind::Blocks64),
+            Some(_) | None => None,
         }
     }
 }
@@ -211,7 +213,7 @@ impl KeyLayout {
             (Some(kind), _) => Ok(kind(rule)),
             (None, asked) => {
                 let expected =
-                    format!("left out for keys of type {}: blocks are for u32, u64, i32 and i64", keys.key_type);
+                    format!("left out for keys of type {}: blocks are for integers of 4 or 8 bytes", keys.type_name);
                 let Some(codec) = asked else { return refused(expected) };
                 Err(Error::Option { option: "codec", value: codec.to_string(), expected })
             }
@@ -220,7 +222,7 @@ impl KeyLayout {
             KeyLayout::Plain => Ok(KeyListKind::Plain),
             KeyLayout::Fixed if keys.width.is_some_and(|width| width > 0) => Ok(KeyListKind::Fixed),
             KeyLayout::Fixed => {
-                refused(format!("plain or head for keys of type {}, which vary in length", keys.key_type))
+                refused(format!("plain or head for keys of type {}, which vary in length", keys.type_name))
             }
             KeyLayout::Head => Ok(KeyListKind::Head),
             KeyLayout::Db2 => Ok(KeyListKind::Db2),
@@ -271,8 +273,8 @@ mod tests {
     fn every_kind_has_a_name_that_leads_to_it_and_every_name_leads_to_a_kind() {
         let mut named = Vec::new();
         for kind in KeyListKind::ALL {
-            let (key_type, width) = if kind.key_len() == Some(4) { ("u32", 4) } else { ("u64", 8) };
-            let keys = KeysToKeep { key_type, width: Some(width), codec: kind.codec(), in_memory: false };
+            let (codec, width) = (kind.codec(), kind.key_len().or(Some(8)));
+            let keys = KeysToKeep { type_name: "integer", integers: true, width, codec, in_memory: false };
             let layout = kind.layout();
             assert_eq!(layout.kind(&keys).unwrap(), kind, "{layout}");
             named.push(layout);

@@ -129,15 +129,14 @@ impl<'a> Cursor<'a> {
         if !self.front.loaded {
             self.load_front()?;
         }
-        let Some(width) = self.front.block_into(keys) else { return Ok(false) };
-        let bytes = |key: u64| key.to_be_bytes();
-        let below = |key: &u64| self.below_upper(bytes(*key).get(8 - width..).unwrap_or_default());
+        let Some(encoding) = self.front.block_into(keys) else { return Ok(false) };
+        let below = |integer: &u64| encoding.with_key(*integer, |key| self.below_upper(key));
         if !keys.last().is_none_or(below) {
             keys.truncate(keys.partition_point(below));
             self.exhausted = true;
         }
         let Some(last) = keys.last() else { return Ok(false) };
-        set_excluded(&mut self.lower, bytes(*last).get(8 - width..).unwrap_or_default());
+        encoding.with_key(*last, |key| set_excluded(&mut self.lower, key));
         self.front_moved = false;
         self.front.next += keys.len();
         Ok(true)

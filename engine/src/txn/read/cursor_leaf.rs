@@ -3,7 +3,7 @@
 
 use super::cursor::View;
 use crate::base::{Lsn, Result};
-use crate::page::Record;
+use crate::page::{IntegerEncoding, Record};
 use crate::tree::{KeyRange, LeafCopy, ReadAhead, Target, Tree};
 use crate::txn::commit::write_set::WriteSet;
 use crate::txn::engine::Engine;
@@ -157,9 +157,9 @@ impl CursorLeaf {
         }
     }
 
-    /// Appends the keys from the next entry to the end of its block. Returns their width in bytes, or `None` if the
-    /// leaf has no blocks.
-    pub(super) fn block_into(&self, keys: &mut Vec<u64>) -> Option<usize> {
+    /// Appends the keys from the next entry to the end of its block. Returns their encoding, or `None` if the leaf has
+    /// no blocks.
+    pub(super) fn block_into(&self, keys: &mut Vec<u64>) -> Option<IntegerEncoding> {
         let page = match &self.body {
             Body::Leaf if self.next < self.leaf.count() => self.leaf.page(),
             _ => return None,
