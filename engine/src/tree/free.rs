@@ -78,7 +78,7 @@ impl Tree {
     fn last_path<S: PageRead>(&self, store: &S, root: PageId) -> Result<(Vec<PathStep>, PageId)> {
         let mut path = Vec::new();
         let subtree = Tree { root, ..*self };
-        let leaf = subtree.descend_with(store, super::Target::Last, |event| {
+        let leaf = subtree.descend_with(store, super::LeafTarget::Last, |event| {
             PathStep::note(event, &mut path);
             Ok(())
         })?;

@@ -3,7 +3,7 @@
 use super::edit::slot_u16;
 use super::long_key::is_long;
 use super::many::LeafHint;
-use super::search::{Target, child_of};
+use super::search::{LeafTarget, child_of};
 use super::split::Pending;
 use super::{PageWrite, Tree};
 use crate::base::{Error, PageId, Result, limits};
@@ -195,7 +195,7 @@ impl Tree {
         while level > 0 {
             let page = Page::new(&latched);
             self.check_page(page, id, level)?;
-            let slot = self.slot_for(store, page, Target::Covering(key))?;
+            let slot = self.slot_for(store, page, LeafTarget::Covering(key))?;
             id = child_of(page, slot)?;
             level -= 1;
             if level > 0 {
@@ -209,7 +209,7 @@ impl Tree {
         let leaf = store.latch(id)?;
         let page = Page::new(&leaf);
         self.check_page(page, id, 0)?;
-        self.check_target(page, Target::Covering(key))?;
+        self.check_target(page, LeafTarget::Covering(key))?;
         Ok(leaf)
     }
 }

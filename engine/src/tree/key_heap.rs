@@ -10,7 +10,7 @@
 //! latch of the leaf that refers to it.
 
 use super::long_key::is_long;
-use super::search::Target;
+use super::search::LeafTarget;
 use super::{KeyRange, PageRead, PageWrite, Tree};
 use crate::base::{Error, Lsn, PageId, Result, bytes, limits};
 use crate::page::{
@@ -118,7 +118,7 @@ impl Tree {
     /// change. If a leaf has fewer than `room` free bytes, it may be split at any entry; `room` is 0 for a removal.
     /// Returns true if all keys of the leaf have been read.
     pub fn read_heap_for<S: PageRead>(&self, store: &S, key: &[u8], room: usize) -> Result<bool> {
-        let leaf = self.descend(store, Target::Covering(key))?;
+        let leaf = self.descend(store, LeafTarget::Covering(key))?;
         let page = Page::new(&leaf);
         if self.resolver(page).is_none() {
             return Ok(true);
@@ -149,7 +149,7 @@ impl Tree {
         key: &[u8],
         mut each: impl FnMut(Result<&[u8]>, Record<'_>),
     ) -> Result<(Lsn, Option<KeyRange>)> {
-        let leaf = self.descend(store, Target::Covering(key))?;
+        let leaf = self.descend(store, LeafTarget::Covering(key))?;
         let page = Page::new(&leaf);
         let mut whole = Vec::new();
         for slot in 0..page.count() {

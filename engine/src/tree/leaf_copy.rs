@@ -3,7 +3,7 @@
 //! a part of the leaf, with the range of that part. Merging with other versions must not be in this file.
 
 use super::long_key::is_long;
-use super::search::{Descent, Target, wrong_fences};
+use super::search::{Descent, LeafTarget, wrong_fences};
 use super::{KeyRange, PageRead, Tree};
 use crate::base::{Error, Lsn, Result, limits};
 use crate::page::{KeyWindow, Page, Record, RecordListKind};
@@ -59,7 +59,7 @@ impl LeafCopy {
     /// Copies the leaf that `target` selects. In a detached subtree, which must contain the key of the target, the
     /// outer leaves may have no bound where the subtree has one, so the caller must also check the bounds of the
     /// subtree.
-    pub fn load<S: PageRead>(&mut self, tree: &Tree, store: &S, target: Target<'_>) -> Result<()> {
+    pub fn load<S: PageRead>(&mut self, tree: &Tree, store: &S, target: LeafTarget<'_>) -> Result<()> {
         let leaf = tree.descend(store, target)?;
         let page = Page::new(&leaf);
         store.prefetch_place_of(page.right());
@@ -113,7 +113,7 @@ impl LeafCopy {
     /// If a fence is the image of a long key, its run belongs to a separator in an inner page. Descends again and reads
     /// the whole keys from the separators, while their pages are latched.
     #[cold]
-    fn load_between_separators<S: PageRead>(&mut self, tree: &Tree, store: &S, target: Target<'_>) -> Result<()> {
+    fn load_between_separators<S: PageRead>(&mut self, tree: &Tree, store: &S, target: LeafTarget<'_>) -> Result<()> {
         let mut range = KeyRange::default();
         let leaf = tree.descend_with(store, target, |event| {
             range = match event {
@@ -126,7 +126,7 @@ impl LeafCopy {
         self.copy(tree, store, Page::new(&leaf), target)
     }
 
-    fn copy<S: PageRead>(&mut self, tree: &Tree, store: &S, page: Page<'_>, target: Target<'_>) -> Result<()> {
+    fn copy<S: PageRead>(&mut self, tree: &Tree, store: &S, page: Page<'_>, target: LeafTarget<'_>) -> Result<()> {
         // Without this check, a cursor that continues at the end of a leaf's range might loop.
         if !self.range.is_for(target) {
             return Err(wrong_fences(page));
@@ -153,33 +153,33 @@ impl LeafCopy {
 
     /// Reads the whole keys of the entries around `target`, and sets the range of the copy to their range.
     #[cold]
-    fn copy_part<S: PageRead>(&mut self, tree: &Tree, store: &S, page: Page<'_>, target: Target<'_>) -> Result<()> {
+    fn copy_part<S: PageRead>(&mut self, tree: &Tree, store: &S, page: Page<'_>, target: LeafTarget<'_>) -> Result<()> {
         let count = page.count();
         let at = |key| tree.locate(store, page, key).map(|found| found.unwrap_or_else(|slot| slot));
         let (from, to) = match target {
-            Target::First => (0, PART.min(count)),
-            Target::Last => (count.saturating_sub(PART), count),
-            Target::Covering(key) => at(key).map(|from| (from, (from + PART).min(count)))?,
-            Target::Before(key) => at(key).map(|to| (to.saturating_sub(PART), to))?,
+            LeafTarget::First => (0, PART.min(count)),
+            LeafTarget::Last => (count.saturating_sub(PART), count),
+            LeafTarget::Covering(key) => at(key).map(|from| (from, (from + PART).min(count)))?,
+            LeafTarget::Before(key) => at(key).map(|to| (to.saturating_sub(PART), to))?,
         };
         let mut key = Vec::new();
         for slot in from..to {
             tree.full_key(store, page, slot, &mut key)?;
             let rises = slot == from || self.window.get(slot - from - 1) < key.as_slice();
-            if !rises || !self.range.is_for(Target::Covering(&key)) {
+            if !rises || !self.range.is_for(LeafTarget::Covering(&key)) {
                 return Err(Error::corrupt(page.id(), format!("the key of slot {slot} is out of order")));
             }
             self.window.push(&key);
         }
         if from > 0 {
             self.range.lower = match target {
-                Target::Covering(key) => key.to_vec(),
+                LeafTarget::Covering(key) => key.to_vec(),
                 _ => self.window.get(0).to_vec(),
             };
         }
         if to < count {
             self.range.upper = Some(match target {
-                Target::Before(key) => key.to_vec(),
+                LeafTarget::Before(key) => key.to_vec(),
                 _ => {
                     tree.full_key(store, page, to, &mut key)?;
                     key
@@ -295,14 +295,14 @@ impl LeafCopy {
         Err(low)
     }
 
-    /// The lower bound of the leaf's range. [`Target::Before`] with this key is the leaf to the left. The leftmost leaf
-    /// has the empty key.
+    /// The lower bound of the leaf's range. [`LeafTarget::Before`] with this key is the leaf to the left. The leftmost
+    /// leaf has the empty key.
     pub fn lower(&self) -> &[u8] {
         &self.range.lower
     }
 
-    /// The upper bound of the leaf's range: all its keys are less. `None` for the rightmost leaf. [`Target::Covering`]
-    /// with this key is the leaf to the right.
+    /// The upper bound of the leaf's range: all its keys are less. `None` for the rightmost leaf.
+    /// [`LeafTarget::Covering`] with this key is the leaf to the right.
     pub fn upper(&self) -> Option<&[u8]> {
         self.range.upper.as_deref()
     }

@@ -3,7 +3,7 @@
 //! file.
 
 use super::edit::slot_u16;
-use super::search::{Target, child_of};
+use super::search::{LeafTarget, child_of};
 use super::{PageRead, Tree};
 use crate::base::{Lsn, PageId, Result, limits};
 use crate::page::Page;
@@ -91,7 +91,7 @@ impl Tree {
             return Ok(None);
         }
         let mut path = Vec::new();
-        let behind = self.leaf_with_path(store, Target::Covering(key), &mut path, |leaf| {
+        let behind = self.leaf_with_path(store, LeafTarget::Covering(key), &mut path, |leaf| {
             let (slot, mut last) = (leaf.count().checked_sub(1)?, Vec::new());
             leaf.key_into(slot, &mut last);
             // A long key is not whole in the page. And if the last key were below the lower fence, keys between the two
@@ -138,7 +138,7 @@ impl Tree {
                 let last = slot + 1 == page.count();
                 let known = same > 0 && (last || key.len() <= inline && page.is_above(slot + 1, key));
                 if !known {
-                    slot = self.slot_for(store, page, Target::Covering(key))?;
+                    slot = self.slot_for(store, page, LeafTarget::Covering(key))?;
                     child = child_of(page, slot)?;
                     store.prefetch_place_of(child);
                 }
@@ -167,7 +167,7 @@ impl Tree {
             // The keys are sorted: if the first and the last are within the fences, all are.
             let outermost = [here.first(), here.last().filter(|_| here.len() > 1)];
             for sought in outermost.into_iter().flatten() {
-                self.check_target(leaf, Target::Covering(sought.key))?;
+                self.check_target(leaf, LeafTarget::Covering(sought.key))?;
             }
             let mut found = Ok(0);
             for (i, &Sought { key, inner, .. }) in here.iter().enumerate() {

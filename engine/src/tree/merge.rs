@@ -2,7 +2,7 @@
 //! parent, if both fit in one page. A root with one child gets the content of the child.
 
 use super::edit::{is_underfull, peek, slot_u16};
-use super::search::{Target, child_of};
+use super::search::{LeafTarget, child_of};
 use super::split::fences;
 use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result};
@@ -35,7 +35,7 @@ impl Tree {
                 let latched = store.read(id)?;
                 let page = Page::new(&latched);
                 self.check_page(page, id, level)?;
-                let slot = self.slot_for(store, page, Target::Covering(key))?;
+                let slot = self.slot_for(store, page, LeafTarget::Covering(key))?;
                 (slot, child_of(page, slot)?, page.count())
             };
             if peek(store, child, is_underfull)? {

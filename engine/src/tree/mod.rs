@@ -44,7 +44,7 @@ pub use many::LeafHint;
 pub use put_run::Put;
 pub use range_delete::{DetachedSubtree, RangeRemoval, Removal, RemovedRange};
 pub use read_ahead::ReadAhead;
-pub use search::Target;
+pub use search::LeafTarget;
 pub use store::{PageRead, PageWrite};
 pub use verify::{LevelStats, Problem, TreeStats, Visit};
 

@@ -7,7 +7,7 @@
 
 use super::edit::{child_record, peek, slot_u16};
 use super::long_key::is_long;
-use super::search::{Target, child_of};
+use super::search::{LeafTarget, child_of};
 use super::split::fences;
 use super::{KeyRange, PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result, limits};
@@ -119,11 +119,11 @@ impl RangeRemoval {
                 if done { RemovalStep::TrimFirst } else { RemovalStep::Detach(waiting) }
             }
             RemovalStep::TrimFirst => {
-                let more = tree.trim(store, Target::Covering(&self.keys.lower), &self.keys, removed, before)?;
+                let more = tree.trim(store, LeafTarget::Covering(&self.keys.lower), &self.keys, removed, before)?;
                 if more { RemovalStep::TrimFirst } else { RemovalStep::TrimLast }
             }
             RemovalStep::TrimLast => {
-                let end = self.keys.upper.as_deref().map_or(Target::Last, Target::Before);
+                let end = self.keys.upper.as_deref().map_or(LeafTarget::Last, LeafTarget::Before);
                 if tree.trim(store, end, &self.keys, removed, before)? {
                     RemovalStep::TrimLast
                 } else {
@@ -352,7 +352,7 @@ impl Tree {
     fn trim<S: PageWrite>(
         &self,
         store: &S,
-        target: Target<'_>,
+        target: LeafTarget<'_>,
         keys: &KeyRange,
         removed: &mut RemovedRange,
         before: &mut impl FnMut(Removal<'_>) -> Result<()>,

@@ -3,7 +3,7 @@
 //!
 //! A scan hints up to 64 leaves or 1 MiB ahead, whichever is less. When half of them are used, it hints the next ones.
 
-use super::search::{Descent, Target};
+use super::search::{Descent, LeafTarget};
 use super::{PageRead, Tree};
 use crate::base::{PageId, Result};
 use std::ops::Range;
@@ -73,7 +73,7 @@ impl Tree {
             let mut goes_on = false;
             let before = known;
             children.clear();
-            self.descend_with(store, Target::Covering(&from), |event| {
+            self.descend_with(store, LeafTarget::Covering(&from), |event| {
                 match event {
                     // The descent may restart.
                     Descent::Begins => {

@@ -20,7 +20,7 @@ const USUAL_HEIGHT: usize = 8;
 
 /// The leaf that a descent selects.
 #[derive(Clone, Copy, Debug)]
-pub enum Target<'a> {
+pub enum LeafTarget<'a> {
     /// The leftmost leaf.
     First,
     /// The rightmost leaf.
@@ -34,11 +34,11 @@ pub enum Target<'a> {
 
 impl KeyRange {
     /// True if `target` may select a leaf with this range.
-    pub(super) fn is_for(&self, target: Target<'_>) -> bool {
+    pub(super) fn is_for(&self, target: LeafTarget<'_>) -> bool {
         match target {
-            Target::First | Target::Last => true,
-            Target::Covering(key) => self.contains(key),
-            Target::Before(key) => {
+            LeafTarget::First | LeafTarget::Last => true,
+            LeafTarget::Covering(key) => self.contains(key),
+            LeafTarget::Before(key) => {
                 let above = self.lower.is_empty() || self.lower.as_slice() < key;
                 above && self.upper.as_deref().is_none_or(|upper| key <= upper)
             }
@@ -74,7 +74,7 @@ impl Tree {
         key: &[u8],
         f: impl FnOnce(Page<'_>, Option<Record<'_>>) -> R,
     ) -> Result<R> {
-        let leaf = self.descend(store, Target::Covering(key))?;
+        let leaf = self.descend(store, LeafTarget::Covering(key))?;
         let page = Page::new(&leaf);
         let found = self.locate(store, page, key)?;
         Ok(f(page, found.ok().map(|slot| page.record(slot))))
@@ -82,14 +82,14 @@ impl Tree {
 
     /// Calls `f` with the leaf whose range contains `key`, under its shared latch.
     pub fn leaf_for<S: PageRead, R>(&self, store: &S, key: &[u8], f: impl FnOnce(Page<'_>) -> R) -> Result<R> {
-        self.leaf_at(store, Target::Covering(key), f)
+        self.leaf_at(store, LeafTarget::Covering(key), f)
     }
 
     /// Like [`Tree::leaf_at`]. `path` gets the ids of the inner pages on the path, from the root on.
     pub fn leaf_with_path<S: PageRead, R>(
         &self,
         store: &S,
-        target: Target<'_>,
+        target: LeafTarget<'_>,
         path: &mut Vec<PageId>,
         f: impl FnOnce(Page<'_>) -> R,
     ) -> Result<R> {
@@ -105,13 +105,13 @@ impl Tree {
 
     /// Calls `f` with the rightmost leaf, under its shared latch.
     pub fn last_leaf<S: PageRead, R>(&self, store: &S, f: impl FnOnce(Page<'_>) -> R) -> Result<R> {
-        self.leaf_at(store, Target::Last, f)
+        self.leaf_at(store, LeafTarget::Last, f)
     }
 
-    /// Calls `f` with the leaf whose range contains the greatest keys below `key`, as [`Target::Before`] does, under
-    /// its shared latch.
+    /// Calls `f` with the leaf whose range contains the greatest keys below `key`, as [`LeafTarget::Before`] does,
+    /// under its shared latch.
     pub fn leaf_before<S: PageRead, R>(&self, store: &S, key: &[u8], f: impl FnOnce(Page<'_>) -> R) -> Result<R> {
-        self.leaf_at(store, Target::Before(key), f)
+        self.leaf_at(store, LeafTarget::Before(key), f)
     }
 
     /// The keys between the subtrees of the root, in order. There are none if the root is a leaf.
@@ -128,7 +128,12 @@ impl Tree {
     }
 
     /// Calls `f` with the leaf that `target` selects, under its shared latch.
-    pub fn leaf_at<S: PageRead, R>(&self, store: &S, target: Target<'_>, f: impl FnOnce(Page<'_>) -> R) -> Result<R> {
+    pub fn leaf_at<S: PageRead, R>(
+        &self,
+        store: &S,
+        target: LeafTarget<'_>,
+        f: impl FnOnce(Page<'_>) -> R,
+    ) -> Result<R> {
         let leaf = self.descend(store, target)?;
         Ok(f(Page::new(&leaf)))
     }
@@ -143,7 +148,7 @@ impl Tree {
         ahead: &mut ReadAhead,
         mut f: impl FnMut(Page<'_>) -> Result<bool>,
     ) -> Result<()> {
-        let mut latched = self.descend(store, Target::Covering(key))?;
+        let mut latched = self.descend(store, LeafTarget::Covering(key))?;
         let mut upper = Vec::new();
         loop {
             let leaf = Page::new(&latched);
@@ -178,7 +183,7 @@ impl Tree {
     /// The leaf that `target` selects, latched. The latch of each page is held until the child is latched, but not
     /// while a child is read from a device.
     #[inline]
-    pub(super) fn descend<'s, S: PageRead>(&self, store: &'s S, target: Target<'_>) -> Result<S::Ref<'s>> {
+    pub(super) fn descend<'s, S: PageRead>(&self, store: &'s S, target: LeafTarget<'_>) -> Result<S::Ref<'s>> {
         self.descend_with(store, target, |_| Ok(()))
     }
 
@@ -187,7 +192,7 @@ impl Tree {
     pub(super) fn descend_with<'s, S: PageRead>(
         &self,
         store: &'s S,
-        target: Target<'_>,
+        target: LeafTarget<'_>,
         mut note: impl FnMut(Descent<'_>) -> Result<()>,
     ) -> Result<S::Ref<'s>> {
         for restarts in 0.. {
@@ -205,7 +210,7 @@ impl Tree {
     fn try_descend<'s, S: PageRead>(
         &self,
         store: &'s S,
-        target: Target<'_>,
+        target: LeafTarget<'_>,
         keeps_latch: bool,
         note: &mut impl FnMut(Descent<'_>) -> Result<()>,
     ) -> Result<Option<S::Ref<'s>>> {
@@ -243,8 +248,8 @@ impl Tree {
     /// For a parent of leaves: the parts of the child at `slot` that a search for the key will probably read. They are
     /// fetched at the same time.
     #[inline]
-    fn parts_of_leaf(&self, page: Page<'_>, slot: usize, target: Target<'_>, page_size: usize) -> Option<Parts> {
-        let Target::Covering(key) = target else { return None };
+    fn parts_of_leaf(&self, page: Page<'_>, slot: usize, target: LeafTarget<'_>, page_size: usize) -> Option<Parts> {
+        let LeafTarget::Covering(key) = target else { return None };
         if page.id() == self.root && page.count() * page_size <= CACHED_LEAVES {
             return None;
         }
@@ -256,7 +261,7 @@ impl Tree {
     /// Without an error, that page is the leaf.
     pub fn reach<S: PageRead>(&self, store: &S, key: &[u8]) -> (Option<Vec<u8>>, Result<()>) {
         let mut range = KeyRange::default();
-        let found = self.descend_with(store, Target::Covering(key), |event| {
+        let found = self.descend_with(store, LeafTarget::Covering(key), |event| {
             range = match event {
                 Descent::Begins => KeyRange::default(),
                 Descent::Passes(page, slot) => self.child_range(store, page, slot, &range)?,
@@ -269,15 +274,15 @@ impl Tree {
 
     /// The slot of the child of an inner page to descend to.
     #[inline]
-    pub(super) fn slot_for<S: PageRead>(&self, store: &S, page: Page<'_>, target: Target<'_>) -> Result<usize> {
+    pub(super) fn slot_for<S: PageRead>(&self, store: &S, page: Page<'_>, target: LeafTarget<'_>) -> Result<usize> {
         Ok(match target {
-            Target::First => 0,
-            Target::Last => page.count().saturating_sub(1),
-            Target::Covering(key) => match self.locate(store, page, key)? {
+            LeafTarget::First => 0,
+            LeafTarget::Last => page.count().saturating_sub(1),
+            LeafTarget::Covering(key) => match self.locate(store, page, key)? {
                 Ok(slot) => slot,
                 Err(slot) => slot.saturating_sub(1),
             },
-            Target::Before(key) => {
+            LeafTarget::Before(key) => {
                 let (Ok(slot) | Err(slot)) = self.locate(store, page, key)?;
                 slot.saturating_sub(1)
             }
@@ -310,9 +315,9 @@ impl Tree {
 
     /// Checks that the fences of a page allow the target.
     #[inline]
-    pub(super) fn check_target(&self, page: Page<'_>, target: Target<'_>) -> Result<()> {
+    pub(super) fn check_target(&self, page: Page<'_>, target: LeafTarget<'_>) -> Result<()> {
         match target {
-            Target::Covering(key) if !page.may_cover(key) => Err(wrong_fences(page)),
+            LeafTarget::Covering(key) if !page.may_cover(key) => Err(wrong_fences(page)),
             _ => Ok(()),
         }
     }
@@ -321,7 +326,7 @@ impl Tree {
     /// because no page may change in the meantime.
     pub(super) fn path_to<S: PageRead>(&self, store: &S, key: &[u8]) -> Result<(Vec<PathStep>, PageId)> {
         let mut path = Vec::with_capacity(USUAL_HEIGHT);
-        let leaf = self.descend_with(store, Target::Covering(key), |event| {
+        let leaf = self.descend_with(store, LeafTarget::Covering(key), |event| {
             PathStep::note(event, &mut path);
             Ok(())
         })?;

@@ -4,7 +4,7 @@
 
 use crate::base::{Error, PageId, Result};
 use crate::page::{Page, Record};
-use crate::tree::search::{Target, child_of};
+use crate::tree::search::{LeafTarget, child_of};
 use crate::tree::{DetachedSubtree, KeyRange, LeafCopy, PageRead, Tree};
 use std::collections::HashSet;
 
@@ -37,7 +37,7 @@ impl<'s, S: PageRead> Cursor<'s, S> {
         Cursor { bounds, ..Cursor::new(Tree { root: subtree.root, ..tree }, store) }
     }
 
-    fn load(&mut self, target: Target<'_>) -> Result<()> {
+    fn load(&mut self, target: LeafTarget<'_>) -> Result<()> {
         self.leaf.load(&self.tree, self.store, target)?;
         self.loaded = true;
         Ok(())
@@ -45,21 +45,21 @@ impl<'s, S: PageRead> Cursor<'s, S> {
 
     /// Moves before the first entry.
     pub(super) fn seek_first(&mut self) -> Result<()> {
-        self.load(Target::First)?;
+        self.load(LeafTarget::First)?;
         self.at = 0;
         Ok(())
     }
 
     /// Moves after the last entry.
     pub(super) fn seek_last(&mut self) -> Result<()> {
-        self.load(Target::Last)?;
+        self.load(LeafTarget::Last)?;
         self.at = self.leaf.count();
         Ok(())
     }
 
     /// Moves before the first entry with a key of at least `key`.
     pub(super) fn seek(&mut self, key: &[u8]) -> Result<()> {
-        self.load(Target::Covering(key))?;
+        self.load(LeafTarget::Covering(key))?;
         let (Ok(slot) | Err(slot)) = self.leaf.search(key);
         self.at = slot;
         Ok(())
@@ -75,7 +75,7 @@ impl<'s, S: PageRead> Cursor<'s, S> {
             if self.bounds.upper.as_ref().is_some_and(|end| upper >= *end) {
                 return Ok(None);
             }
-            self.load(Target::Covering(&upper))?;
+            self.load(LeafTarget::Covering(&upper))?;
             // A merge may have moved keys before `upper` to the same leaf in the meantime.
             let (Ok(slot) | Err(slot)) = self.leaf.search(&upper);
             self.at = slot;
@@ -91,7 +91,7 @@ impl<'s, S: PageRead> Cursor<'s, S> {
             if lower <= self.bounds.lower {
                 return Ok(None);
             }
-            self.load(Target::Before(&lower))?;
+            self.load(LeafTarget::Before(&lower))?;
             let (Ok(slot) | Err(slot)) = self.leaf.search(&lower);
             self.at = slot;
         }

@@ -5,7 +5,7 @@ use super::keys::any_key;
 use super::*;
 use crate::base::{Error, PageId, limits};
 use crate::page::Page;
-use crate::tree::{KeyRange, LeafCopy, PageRead, PageWrite, Target};
+use crate::tree::{KeyRange, LeafCopy, LeafTarget, PageRead, PageWrite};
 use proptest::prelude::*;
 
 fn grown(list: KeyListKind, keys: &[Vec<u8>]) -> (VecStore, Tree) {
@@ -22,8 +22,8 @@ fn read_all(tree: &Tree, store: &VecStore, keys: &[Vec<u8>]) {
     let mut leaf = LeafCopy::new();
     for key in keys {
         let _ = tree.get(store, key, |_, record| record.map(|r| r.bytes.len()));
-        let _ = leaf.load(tree, store, Target::Before(key));
-        let _ = leaf.load(tree, store, Target::Covering(key));
+        let _ = leaf.load(tree, store, LeafTarget::Before(key));
+        let _ = leaf.load(tree, store, LeafTarget::Covering(key));
     }
     for forward in [true, false] {
         let mut cursor = Cursor::new(*tree, store);
@@ -128,7 +128,7 @@ fn a_corrupt_leaf_costs_only_its_range() {
     let (store, tree, keys) = three_levels();
     let (id, count) = tree.leaf_for(&store, &keys[300], |leaf| (leaf.id(), leaf.count())).unwrap();
     let mut lost = LeafCopy::new();
-    lost.load(&tree, &store, Target::Covering(&keys[300])).unwrap();
+    lost.load(&tree, &store, LeafTarget::Covering(&keys[300])).unwrap();
     store.overwrite(id, |page| page.fill(0xEE));
     let stats = tree.verify(&store, &mut |_| ()).unwrap();
     assert_eq!(stats.entries() as usize + count, keys.len());

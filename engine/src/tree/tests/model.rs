@@ -4,7 +4,7 @@ use super::keys::{any_key, fixed_key, integer_key};
 use super::*;
 use crate::base::{Error, limits};
 use crate::page::{Instantiation, NewEntry};
-use crate::tree::{KeyRange, LeafCopy, LeafHint, PageRead, Put, Removal, Target};
+use crate::tree::{KeyRange, LeafCopy, LeafHint, LeafTarget, PageRead, Put, Removal};
 use proptest::prelude::*;
 use std::ops::Bound;
 
@@ -136,7 +136,9 @@ impl Run {
         for (at, (key, place)) in keys.zip(places).enumerate() {
             std::mem::swap(&mut path, &mut before);
             self.tree
-                .leaf_with_path(&self.store, Target::Covering(key), &mut path, |leaf| assert_eq!(leaf.id(), place.leaf))
+                .leaf_with_path(&self.store, LeafTarget::Covering(key), &mut path, |leaf| {
+                    assert_eq!(leaf.id(), place.leaf)
+                })
                 .unwrap();
             let known = path.iter().zip(&before).take_while(|(now, before)| now == before).count();
             let (new, counted) = (path.len() - known, usize::from(place.inner));
@@ -346,7 +348,7 @@ impl Run {
         for key in self.model.keys() {
             self.get(key);
             let mut leaf = LeafCopy::new();
-            leaf.load(&self.tree, &self.store, Target::Covering(key)).unwrap();
+            leaf.load(&self.tree, &self.store, LeafTarget::Covering(key)).unwrap();
             assert!(leaf.lower() <= key.as_slice() && leaf.upper().is_none_or(|upper| key.as_slice() < upper));
             assert!(leaf.search(key).is_ok());
         }

@@ -1,7 +1,7 @@
 //! Counts the entries of a range of keys, leaf by leaf.
 
 use crate::base::Result;
-use crate::tree::{KeyRange, LeafCopy, PageRead, Target, Tree};
+use crate::tree::{KeyRange, LeafCopy, LeafTarget, PageRead, Tree};
 
 /// How many entries of `tree` are in `key_range`.
 pub(crate) fn entries(pages: &impl PageRead, tree: &Tree, key_range: &KeyRange) -> Result<u64> {
@@ -15,7 +15,7 @@ pub(crate) fn entries(pages: &impl PageRead, tree: &Tree, key_range: &KeyRange) 
             from = upper;
             continue;
         }
-        copy.load(tree, pages, Target::Covering(&from))?;
+        copy.load(tree, pages, LeafTarget::Covering(&from))?;
         let leaf = KeyRange::between(copy.lower(), copy.upper());
         if key_range.covers(&leaf) {
             count += copy.count() as u64;

@@ -8,7 +8,7 @@ use crate::base::limits::{MAX_VALUE, long_key_head, max_inline_key};
 use crate::base::{PageId, Result};
 use crate::page::{Page, RecordListKind, run_capacity};
 use crate::store::Pin;
-use crate::tree::{KeyRange, Target, Tree};
+use crate::tree::{KeyRange, LeafTarget, Tree};
 use crate::txn::engine::Engine;
 use crate::txn::large;
 use crate::txn::space::page_ids::ids_per_map;
@@ -173,7 +173,7 @@ impl<'e> Survey<'e> {
 
     /// Reads and pins the leaf that `target` names. Adds it and the pages on the path to it: each of these may change
     /// and be merged with its neighbour.
-    fn visit<R>(&mut self, tree: &Tree, target: Target<'_>, look: impl FnOnce(Page<'_>) -> R) -> Result<R> {
+    fn visit<R>(&mut self, tree: &Tree, target: LeafTarget<'_>, look: impl FnOnce(Page<'_>) -> R) -> Result<R> {
         std::mem::swap(&mut self.path, &mut self.before);
         let mut leaf = PageId::NONE;
         let looked = tree.leaf_with_path(&self.engine.pages(), target, &mut self.path, |page| {
@@ -201,13 +201,13 @@ impl<'e> Survey<'e> {
     ) -> Result<R> {
         let (hint, pool) = (step.hint(), &self.engine.pool);
         if hint.leaf.is_none() {
-            return self.visit(tree, Target::Covering(key), look);
+            return self.visit(tree, LeafTarget::Covering(key), look);
         }
         let latched = pool.read(hint.leaf)?;
         let page = Page::new(&latched);
         if page.lsn() != hint.lsn || page.id() != hint.leaf {
             drop(latched);
-            return self.visit(tree, Target::Covering(key), look);
+            return self.visit(tree, LeafTarget::Covering(key), look);
         }
         let looked = look(page);
         if hint.leaf != self.last {
@@ -319,7 +319,7 @@ impl<'e> Survey<'e> {
             return Ok(());
         }
         let head = long_key_head(self.page_size);
-        let (entries, within) = self.visit_emptied(tree, Target::Covering(lower), |page| {
+        let (entries, within) = self.visit_emptied(tree, LeafTarget::Covering(lower), |page| {
             (page.count(), upper.is_some_and(|upper| upper.len() < head && page.below_upper(upper)))
         })?;
         self.need.runs += 2 * entries + 2;
@@ -334,7 +334,7 @@ impl<'e> Survey<'e> {
             return Ok(());
         }
         self.need.runs +=
-            2 * self.visit_emptied(tree, upper.map_or(Target::Last, Target::Before), |page| page.count())?;
+            2 * self.visit_emptied(tree, upper.map_or(LeafTarget::Last, LeafTarget::Before), |page| page.count())?;
         let keys = KeyRange::between(lower, upper);
         let levels = tree.detaching_levels(&self.engine.pages(), &keys)?;
         // A detached subtree gets a new root. An empty subtree takes its place and is merged with its neighbour at each
@@ -349,7 +349,7 @@ impl<'e> Survey<'e> {
     }
 
     /// Like [`Survey::visit`], for a leaf that may become nearly empty and be merged with its neighbour.
-    fn visit_emptied<R>(&mut self, tree: &Tree, target: Target<'_>, look: impl FnOnce(Page<'_>) -> R) -> Result<R> {
+    fn visit_emptied<R>(&mut self, tree: &Tree, target: LeafTarget<'_>, look: impl FnOnce(Page<'_>) -> R) -> Result<R> {
         let last = self.last;
         let looked = self.visit(tree, target, look)?;
         self.note_neighbour();

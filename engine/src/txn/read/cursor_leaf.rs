@@ -4,7 +4,7 @@
 use super::cursor::View;
 use crate::base::{Lsn, Result};
 use crate::page::{IntegerEncoding, Record};
-use crate::tree::{KeyRange, LeafCopy, ReadAhead, Target, Tree};
+use crate::tree::{KeyRange, LeafCopy, LeafTarget, ReadAhead, Tree};
 use crate::txn::commit::write_set::WriteSet;
 use crate::txn::engine::Engine;
 use crate::txn::versions::OwnedRecord;
@@ -295,9 +295,9 @@ impl CursorLeaf {
     fn copy(&mut self, engine: &Engine, tree: &Tree, at: At<'_>) -> Result<()> {
         let pages = engine.pages();
         let target = match at {
-            At::Key(key) => Target::Covering(key),
-            At::Before(key) => Target::Before(key),
-            At::End => Target::Last,
+            At::Key(key) => LeafTarget::Covering(key),
+            At::Before(key) => LeafTarget::Before(key),
+            At::End => LeafTarget::Last,
         };
         self.released = engine.released.load(Ordering::Acquire);
         self.cut = None;
