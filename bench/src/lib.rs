@@ -20,11 +20,12 @@ mod options;
 mod page;
 pub mod progress;
 mod random;
-pub mod size;
 mod stats;
 pub mod tpcc;
 mod value;
 pub mod writes;
+
+pub use duramen_size as size;
 
 /// An error ends a benchmark. Its message is for the user.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

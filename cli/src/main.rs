@@ -22,13 +22,13 @@ mod input;
 mod output;
 mod progress;
 mod report;
-mod size;
 mod sort;
 mod typed;
 mod words;
 
 use args::CommandLine;
 use clap::{CommandFactory, Parser};
+use duramen_size as size;
 use failure::{Completion, Failure};
 use std::io::Write;
 use std::process::ExitCode;

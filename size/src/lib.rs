@@ -1,9 +1,18 @@
-//! Sizes in bytes, as in options: `8192`, `64K`, `2 GiB`.
+//! Sizes in bytes, as in the options of the program `duramen` and of the benchmarks: `8192`, `64K`, `2 GiB`.
+//!
+//! ```
+//! assert_eq!(duramen_size::parse("64K")?.0, 65536);
+//! assert_eq!(duramen_size::shown(65536), "64.00 KiB");
+//! # Ok::<(), String>(())
+//! ```
 
 use bytesize::ByteSize;
 
 /// Reads a size. A unit of one letter is a power of 1024, as in other programs with such options.
-pub(crate) fn parse(text: &str) -> Result<ByteSize, String> {
+///
+/// # Errors
+/// A message for the user, with the text.
+pub fn parse(text: &str) -> Result<ByteSize, String> {
     let letter = text.ends_with(|c: char| "KMGT".contains(c.to_ascii_uppercase()));
     let size = if letter { format!("{text}iB").parse() } else { text.parse::<ByteSize>() };
     let fits = size.ok().filter(|size| size.0 < u64::MAX);
@@ -11,12 +20,12 @@ pub(crate) fn parse(text: &str) -> Result<ByteSize, String> {
 }
 
 /// A size as a length in memory. If it is beyond the address space, it is the greatest length.
-pub(crate) fn length(size: ByteSize) -> usize {
+pub fn length(size: ByteSize) -> usize {
     usize::try_from(size.0).unwrap_or(usize::MAX)
 }
 
 /// A size for people.
-pub(crate) fn shown(bytes: u64) -> String {
+pub fn shown(bytes: u64) -> String {
     format!("{:.2}", ByteSize(bytes))
 }
 
