@@ -61,6 +61,13 @@ pub struct StoreStats {
     pub written_bytes: u64,
 }
 
+impl StoreStats {
+    /// Bytes of the file that are in use: its length, if it had no free places.
+    pub fn used_bytes(&self) -> u64 {
+        self.file_bytes - self.free_bytes
+    }
+}
+
 /// A sound image that was found in the file.
 pub struct FoundImage<'a> {
     /// The page id in it.
@@ -289,11 +296,11 @@ pub trait StoreRoom {
     /// [`Error::Full`]; nothing is reserved then.
     fn ensure_room(&self, pages: u64) -> Result<()>;
 
-    /// Moves up to `most` pages towards the front of the file; returns how many have moved. After the next checkpoint
-    /// [`StoreRoom::shrink`] cuts the file. The first call of a compaction gets an empty `tail`, each later one the
-    /// same `tail`: the store keeps in it the pages that it will move next.
-    fn relocate(&self, tail: &mut Vec<PageId>, most: usize) -> Result<usize> {
-        let _ = (tail, most);
+    /// Moves up to `most` pages from byte `from` of the file on, the last ones first, to free places before them.
+    /// Returns how many have moved. After the next checkpoint [`StoreRoom::shrink`] cuts the file. No transaction that
+    /// has written pages outside the log may be open.
+    fn relocate(&self, from: u64, most: usize) -> Result<usize> {
+        let _ = (from, most);
         Ok(0)
     }
 

@@ -12,7 +12,8 @@
 //! 2. It flushes the pages that were dirty before.
 //! 3. It writes what the store needs to find its pages (the changed parts of the page table), and syncs.
 //! 4. It writes the older of the two superblocks, and syncs.
-//! 5. Old log segments become spare files for the next ones, or are removed. Freed places are reused or trimmed.
+//! 5. Old log segments become spare files for the next ones, or are removed. Freed places can be reused. The store cuts
+//!    off a large free end of its file, and a few images are moved away from the end.
 //!
 //! The background thread begins a checkpoint when a recovery would have to read
 //! [`Builder::checkpoint_bytes`](crate::Builder::checkpoint_bytes) of log or
@@ -118,6 +119,7 @@ impl Engine {
         }
         log.remove_before(redo)?;
         self.release_withheld(redo);
+        self.move_end(store);
         Ok(segments)
     }
 
@@ -243,7 +245,9 @@ impl Engine {
         // Most of it before the apply lock is taken.
         self.sync_log(log)?;
         let taken = self.poison_on_panic("it took a checkpoint of the places", || self.finish_table(store, None));
-        taken.inspect_err(|cause| self.poison_if_unsynced(cause))
+        taken.inspect_err(|cause| self.poison_if_unsynced(cause))?;
+        self.move_end(store);
+        Ok(())
     }
 
     /// True if superseded images take so much of the file that a checkpoint should make room.

@@ -153,5 +153,5 @@ fn a_lost_write_is_found_after_a_close() {
 
 #[test]
 fn a_lost_write_of_the_creation_or_soon_after_is_found_after_a_close() {
-    stores().for_each(|(store, blocks)| every_lost_write_is_found(store, blocks, First::Creation, 7));
+    stores().for_each(|(store, blocks)| every_lost_write_is_found(store, blocks, First::Creation, 6));
 }

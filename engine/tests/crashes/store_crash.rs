@@ -358,7 +358,7 @@ impl Run {
     }
 
     fn compact(&mut self) -> Result<()> {
-        self.store.relocate(&mut Vec::new(), 8)?;
+        self.store.relocate(self.store.stats().used_bytes(), 8)?;
         self.checkpoint(std::iter::empty())?;
         self.store.shrink(0)
     }

@@ -93,3 +93,31 @@ fn a_file_that_is_written_to_stays_near_the_size_of_its_pages() -> Result<()> {
     assert!(bounded < 1.8 && bounded + 0.3 < unbounded, "{bounded} and {unbounded} times the live bytes");
     Ok(())
 }
+
+#[test]
+fn a_file_becomes_shorter_while_the_database_is_open() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let db = filled(&options(), &folder.path().join(NAME))?;
+    let before = db.stats();
+    // The images that stay are the last ones of the file.
+    let tx = db.begin_write()?;
+    tx.open_table(T)?.remove_range(..ENTRIES / 16 * 15);
+    tx.commit()?;
+    let open = db.begin_write()?;
+    (0..4).try_for_each(|_| db.checkpoint())?;
+    let waiting = db.stats();
+    drop(open);
+    for key in ENTRIES..ENTRIES + 20 {
+        while db.maintain()? {}
+        let tx = db.begin_write()?;
+        tx.open_table(T)?.put(key, &[2; 120][..])?;
+        tx.commit()?;
+        db.checkpoint()?;
+    }
+    let after = db.stats();
+    assert!(after.file_bytes < before.file_bytes / 2, "{before:?} {after:?}");
+    assert!(after.file_bytes < waiting.file_bytes, "an open transaction keeps images where they are: {waiting:?}");
+    assert_eq!(db.verify(|_| ())?.findings, []);
+    assert_eq!(entries(&db)?.len(), ENTRIES as usize / 16 + 20);
+    db.close()
+}

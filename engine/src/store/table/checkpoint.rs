@@ -86,6 +86,8 @@ impl TableStore {
         // older one are used again.
         let copied = if keeps_log { change.write(meta, written.directory.encode()) } else { Ok(()) };
         self.conclude(&captured, &written, (&before, change.meta().high_water));
+        drop(change);
+        self.cut_free_end();
         copied
     }
 

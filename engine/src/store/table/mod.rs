@@ -134,6 +134,9 @@ pub(crate) struct TableStore {
     /// [`StoreRoom::ensure_room`] counts them, and each allocation subtracts the places that it may have taken. Changed
     /// under the lock of the space only.
     free_places: AtomicU64,
+    /// The images for which [`StoreRoom::ensure_room`] was called last, and the most since the last checkpoint.
+    promised: AtomicU64,
+    most_promised: AtomicU64,
     compression: PageCompression,
     /// The last session closed the database, and nothing was written since.
     closed: AtomicBool,
@@ -209,6 +212,8 @@ impl TableStore {
             live: AtomicU64::new(0),
             chunks: AtomicUsize::new(0),
             free_places: AtomicU64::new(0),
+            promised: AtomicU64::new(0),
+            most_promised: AtomicU64::new(0),
             compression,
             closed: AtomicBool::new(false),
             persists: AtomicBool::new(false),
@@ -481,8 +486,8 @@ impl StoreRoom for TableStore {
         TableStore::ensure_room(self, pages)
     }
 
-    fn relocate(&self, tail: &mut Vec<PageId>, most: usize) -> Result<usize> {
-        TableStore::relocate(self, tail, most)
+    fn relocate(&self, from: u64, most: usize) -> Result<usize> {
+        TableStore::relocate(self, from, most)
     }
 
     fn shrink(&self, pages: u64) -> Result<()> {

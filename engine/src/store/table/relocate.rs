@@ -4,72 +4,72 @@
 use super::encoding::{CHUNK_BYTES, GROUP_CHUNKS};
 use super::page_table::PageEntry;
 use super::place::{Extent, GRAIN, Location, Place, grains_of};
-use super::{PageTableState, ReadBuffer, TableStore};
+use super::region::REGION;
+use super::rescue::images_in;
+use super::space::Space;
+use super::{PageTableState, TableStore};
+use crate::base::bytes::slice;
 use crate::base::{PageId, Result};
-use crate::io::WriteKind;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use crate::io::{WriteKind, read_what_can_be};
+use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
-/// The most pages that one search of the page table returns. They are enough for several rounds of a compaction,
-/// because a search reads the whole page table.
-const GATHERED: usize = 1 << 18;
+/// A checkpoint cuts off the free end of the file if the end has at least this part of the file, and this number of
+/// bytes. Smaller ends are not worth the change of the file's length, which the next sync must write.
+const CUT_PART: u64 = 8;
+const LEAST_CUT: u64 = 4 << 20;
+
+/// The part of the file that stays at its end, beside the promised room, so that the file need not grow again at once;
+/// and the least number of images in it. These are more than a transaction needs that only removes.
+const SPARE_PART: u64 = 32;
+const LEAST_SPARE: u64 = 64;
 
 impl TableStore {
-    /// Up to `most` pages with the highest places, the highest first. Pages inside the length that the file would have
-    /// without free runs are left out.
-    fn tail_pages(&self, most: usize) -> Result<Vec<PageId>> {
-        let dense = self.space.lock().allocator.used();
-        let mut highest = BinaryHeap::new();
-        self.each_page(PageId(0), PageId(u32::MAX), |id, place| {
-            if place.first() >= dense {
-                highest.push(Reverse((place.first(), id)));
-                if highest.len() > most {
-                    highest.pop();
-                }
-            }
-        })?;
-        Ok(highest.into_sorted_vec().into_iter().map(|Reverse((_, id))| id).collect())
-    }
-
-    /// Moves the highest images to lower places. The next checkpoint also rewrites each chunk of the page table
-    /// whose place is beyond the length of a file without free runs. A page does not move if no lower place is free for
-    /// it. The places that become empty are free after the next checkpoint.
+    /// Moves up to `most` images from byte `from` of the file on, the highest first, to lower places. The next
+    /// checkpoint also rewrites each chunk of the page table that is there. A page does not move if no lower place is
+    /// free for it. The places that become empty are free after the next checkpoint.
     ///
-    /// `tail` has pages that an earlier call has found and not moved, the highest first. If none of them can move, the
-    /// page table is searched again.
-    pub(super) fn relocate(&self, tail: &mut Vec<PageId>, most: usize) -> Result<usize> {
-        let mut moved = self.move_first(tail, most)?;
-        if moved == 0 && most > 0 {
-            *tail = self.tail_pages(GATHERED.max(most))?;
-            moved = self.move_first(tail, most)?;
+    /// Each image contains its page id. So this reads the file from its end, and no more of the page table than the
+    /// entries of the pages that are there.
+    pub(super) fn relocate(&self, from: u64, most: usize) -> Result<usize> {
+        let (first, region) = (from / GRAIN as u64, u64::from(REGION));
+        let end = self.space.lock().allocator.end();
+        let (mut moved, mut piece) = (0, Vec::new());
+        for start in (first / region..end.div_ceil(region)).rev().map(|index| index * region) {
+            if moved >= most {
+                break;
+            }
+            let part = Extent { first: start, grains: region.min(end - start) };
+            moved += self.move_from(part, first, most - moved, &mut piece)?;
         }
-        self.move_chunks()?;
+        self.move_chunks(first)?;
         Ok(moved)
     }
 
-    /// Moves the images of up to `most` of these pages. Removes from `tail` those that have moved or need not move.
-    fn move_first(&self, tail: &mut Vec<PageId>, most: usize) -> Result<usize> {
-        let dense = self.space.lock().allocator.used();
-        let mut buffer = ReadBuffer::default();
-        let (mut seen, mut moved, mut stay) = (0, 0, Vec::new());
-        for &id in &*tail {
-            if moved + stay.len() >= most {
+    /// Moves up to `most` images of a part of the file, the highest first: those at grain `first` or after it.
+    fn move_from(&self, part: Extent, first: u64, most: usize, piece: &mut Vec<u8>) -> Result<usize> {
+        piece.resize(usize::try_from(part.len()).unwrap_or(0), 0);
+        // What cannot be read cannot move. Reading the page reports it.
+        read_what_can_be(self.file.disk(), part.offset(), piece);
+        let found: Vec<(PageId, Location)> =
+            images_in(piece, part.offset(), self.file.page_size()).map(|(id, at, _)| (id, at)).collect();
+        let mut moved = 0;
+        for (id, at) in found.into_iter().rev().filter(|(_, at)| at.place.first() >= first) {
+            if moved >= most {
                 break;
             }
-            seen += 1;
-            if let Some(at) = self.location(id)?.filter(|at| at.place.first() >= dense) {
-                // An image that is damaged stays: moving it would only hide what is wrong with it.
-                let is_moved =
-                    self.read_image(id, at, &mut buffer).is_ok() && self.move_image(id, at, &buffer.image)?;
-                if is_moved {
-                    moved += 1;
-                } else {
-                    stay.push(id);
-                }
+            if !self.space.lock().allocator.is_used(at.place.extent()) {
+                continue;
+            }
+            // The page may have another image, and the place may be longer than its image.
+            let is_here = |now: &Location| now.place.first() == at.place.first() && now.crc == at.crc;
+            let Some(at) = self.location(id)?.filter(is_here) else { continue };
+            let start = usize::try_from(at.place.offset() - part.offset()).unwrap_or(usize::MAX);
+            let image = slice(piece, start, start.saturating_add(at.place.len()));
+            if image.len() == at.place.len() && self.move_image(id, at, image)? {
+                moved += 1;
             }
         }
-        tail.splice(..seen, stay);
         Ok(moved)
     }
 
@@ -99,19 +99,18 @@ impl TableStore {
         moved.map(|replaced| replaced.is_some())
     }
 
-    /// Makes the next checkpoint write chunks and groups that are too far back to new places. It writes a group if one
+    /// Makes the next checkpoint write chunks and groups from grain `first` on to new places. It writes a group if one
     /// of the group's chunks is marked.
-    fn move_chunks(&self) -> Result<()> {
-        for index in self.chunks_to_move() {
+    fn move_chunks(&self, first: u64) -> Result<()> {
+        for index in self.chunks_from(first + grains_of(CHUNK_BYTES)) {
             self.with_chunks(|state| state.table.mark_changed(index))?;
         }
         Ok(())
     }
 
-    fn chunks_to_move(&self) -> Vec<usize> {
-        let dense = self.space.lock().allocator.used() + grains_of(CHUNK_BYTES);
+    fn chunks_from(&self, first: u64) -> Vec<usize> {
         let state = self.state.lock();
-        let is_behind = |location: Option<Location>| location.is_some_and(|location| location.place.first() >= dense);
+        let is_behind = |location: Option<Location>| location.is_some_and(|location| location.place.first() >= first);
         let chunks = (0..state.table.chunks()).filter(|index| is_behind(state.table.chunk_location(*index)));
         let groups = (0..).zip(state.table.groups()).filter(|(_, group)| is_behind(**group));
         let of_groups = groups.filter_map(|(group, _)| {
@@ -127,16 +126,49 @@ impl TableStore {
         let mut len = self.len.lock();
         let chunks = self.state.lock().table.chunks();
         let mut space = self.space.lock();
-        let room = if images == 0 { 0 } else { self.places_for(chunks, images) * self.longest_image() };
-        let end = (space.allocator.end() + room) * GRAIN as u64;
+        let places = if images == 0 { 0 } else { self.places_for(chunks, images) };
+        let end = space.allocator.end_with(places) * GRAIN as u64;
         if end < *len {
-            space.allocator.trim();
             self.free_places.store(0, Ordering::Relaxed);
-            drop(space);
-            // A place allocated after this is beyond `end`, and its writer waits for the lock of `len`.
-            self.file.disk().resize(end)?;
-            *len = end;
+            self.truncate(&mut len, space, end)?;
         }
+        Ok(())
+    }
+
+    /// Truncates the file if a large part at its end is free, but leaves the room that commits were promised. Call it
+    /// after a checkpoint. Commits may run.
+    pub(super) fn cut_free_end(&self) {
+        let most = self.most_promised.swap(0, Ordering::Relaxed).max(self.promised.load(Ordering::Relaxed));
+        if most == 0 {
+            // No commit has asked for room yet: a recovery may go on.
+            return;
+        }
+        let mut len = self.len.lock();
+        let chunks = self.state.lock().table.chunks();
+        let mut space = self.space.lock();
+        let spare = (*len / SPARE_PART / GRAIN as u64 / self.longest_image()).max(LEAST_SPARE);
+        let end = space.allocator.end_with(self.places_for(chunks, most) + spare);
+        if *len < end * GRAIN as u64 + (*len / CUT_PART).max(LEAST_CUT) {
+            return;
+        }
+        let places = space.allocator.longest_places(end);
+        self.free_places.store(places, Ordering::SeqCst);
+        // A commit may have found more places before: see `ensure_room`.
+        if self.places_for(chunks, self.promised.load(Ordering::SeqCst)) > places {
+            return;
+        }
+        if let Err(cause) = self.truncate(&mut len, space, end * GRAIN as u64) {
+            tracing::warn!(%cause, path = %self.file.path().display(), "the free end of the file could not be cut off");
+        }
+    }
+
+    /// Makes the file `end` bytes long. Nothing after that may be in use.
+    fn truncate(&self, len: &mut u64, mut space: MutexGuard<'_, Space>, end: u64) -> Result<()> {
+        space.allocator.trim();
+        drop(space);
+        // A place that is allocated from here on may be beyond `end`: its writer waits for the lock of `len`.
+        self.file.disk().resize(end)?;
+        *len = end;
         Ok(())
     }
 }

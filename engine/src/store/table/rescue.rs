@@ -5,7 +5,7 @@
 //! damaged. So the sound parts of a page table are always used, and images are searched for the other pages only.
 
 use super::encoding::CHUNK_PAGES;
-use super::image::{IMAGE_HEADER, sound_image};
+use super::image::{Content, IMAGE_HEADER, sound_image};
 use super::load::{Loaded, Reading, Source, load_table, pages_of};
 use super::page_table::PageEntry;
 use super::place::{GRAIN, Location, Place, grains_of};
@@ -188,6 +188,31 @@ pub(super) fn has_image(disk: &dyn Disk, part: Range<u64>) -> bool {
     grains.any(|at| sound_image(bytes::slice(&piece, at, len), MAX_PAGE_SIZE).is_some())
 }
 
+/// The sound images in a piece of the file that begins at `offset`, in the order of their places. A place that is
+/// longer than its image is found with the length of the image.
+pub(super) fn images_in(
+    piece: &[u8],
+    offset: u64,
+    page_size: usize,
+) -> impl Iterator<Item = (PageId, Location, Content<'_>)> {
+    let mut at = if offset == 0 { FRONT } else { 0 };
+    std::iter::from_fn(move || {
+        while at < piece.len() {
+            let grain = (offset + at as u64) / GRAIN as u64;
+            let image = sound_image(bytes::slice(piece, at, piece.len()), page_size);
+            let found = image.and_then(|(page, crc, content)| {
+                let place = Place::new(grain, grains_of(IMAGE_HEADER + content.bytes.len()))?;
+                Some((page, Location { place, crc }, content))
+            });
+            at += found.as_ref().map_or(GRAIN, |(_, location, _)| location.place.len());
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    })
+}
+
 /// Calls `visit` with every sound image in the file, in the order of their places. Returns true if some are left out
 /// because `find` does not find the dictionaries that they need.
 pub(super) fn each_image(
@@ -204,19 +229,7 @@ pub(super) fn each_image(
         let len = usize::try_from(size - offset).unwrap_or(usize::MAX).min(PIECE);
         let Some(piece) = piece.get_mut(..len) else { break };
         read_what_can_be(disk, offset, piece);
-        let mut at = if offset == 0 { FRONT } else { 0 };
-        while at < len {
-            let grain = (offset + at as u64) / GRAIN as u64;
-            let image = sound_image(bytes::slice(piece, at, len), page_size);
-            let found = image.and_then(|(page, crc, content)| {
-                let grains = (IMAGE_HEADER + content.bytes.len()).div_ceil(GRAIN);
-                Some((page, content, Location { place: Place::new(grain, grains as u64)?, crc }))
-            });
-            let Some((page, content, location)) = found else {
-                at += GRAIN;
-                continue;
-            };
-            at += location.place.len();
+        for (page, location, content) in images_in(piece, offset, page_size) {
             match content.packed(&mut coders, find, page_size, &mut unpacked) {
                 Ok(packed) => {
                     let lsn = Lsn(bytes::get_u64(packed, 0));

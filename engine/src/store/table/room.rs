@@ -64,8 +64,12 @@ impl TableStore {
     /// # Errors
     /// [`Error::Full`]; nothing is reserved then.
     pub(super) fn ensure_room(&self, images: u64) -> Result<()> {
-        // Each commit comes here. Most find enough places without the lock, which the writers of pages use.
-        if self.places_for(self.chunks.load(Ordering::Relaxed), images) <= self.free_places.load(Ordering::Relaxed) {
+        self.most_promised.fetch_max(images, Ordering::Relaxed);
+        // Each commit comes here. Most find enough places without the lock, which the writers of pages use. The promise
+        // is stored before the places are read, and `cut_free_end` stores the places before it reads the promise. So
+        // one of the two sees the other.
+        self.promised.store(images, Ordering::SeqCst);
+        if self.places_for(self.chunks.load(Ordering::Relaxed), images) <= self.free_places.load(Ordering::SeqCst) {
             return Ok(());
         }
         loop {

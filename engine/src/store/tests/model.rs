@@ -135,8 +135,6 @@ pub(in crate::store) struct ModelRun<S> {
     frozen: Option<(Frozen, Pages, BTreeSet<u32>)>,
     /// Dropped pages whose ids must not be used before the next checkpoint.
     withheld: BTreeSet<u32>,
-    /// What compactions have found at the end of the file.
-    tail: Vec<PageId>,
     seed: u64,
     /// A write has failed that was not repeated, so that pages may be other than in the model.
     damaged: bool,
@@ -162,7 +160,6 @@ impl<S: Subject> ModelRun<S> {
             written,
             frozen: None,
             withheld: BTreeSet::new(),
-            tail: Vec::new(),
             seed: 0,
             damaged: false,
         }
@@ -219,7 +216,7 @@ impl<S: Subject> ModelRun<S> {
             }
             &Step::Fail { left, reaches } => self.disk.arm(left, reaches),
             Step::Compact => {
-                if self.store.relocate(&mut self.tail, 20).is_ok() {
+                if self.store.relocate(self.store.stats().used_bytes(), 20).is_ok() {
                     self.store.shrink(0).unwrap();
                 }
             }
@@ -399,7 +396,7 @@ fn a_compaction_leaves_no_gaps_and_cuts_the_file() {
     checkpoint(&mut run);
     let before = run.store.stats();
     loop {
-        let moved = run.store.relocate(&mut run.tail, 16).unwrap();
+        let moved = run.store.relocate(run.store.stats().used_bytes(), 16).unwrap();
         checkpoint(&mut run);
         run.store.shrink(0).unwrap();
         if moved == 0 {

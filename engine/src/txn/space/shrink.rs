@@ -2,9 +2,10 @@
 //! chooses how far: a compaction uses all free places, a close only those that are worth the writes.
 
 use crate::base::Result;
-use crate::store::StoreStats;
+use crate::store::{PageStore, StoreStats};
 use crate::txn::checkpoint::Segments;
 use crate::txn::engine::Engine;
+use std::time::Duration;
 
 /// Pages moved between two checkpoints.
 const MOVE_PAGES: u64 = 4096;
@@ -13,6 +14,17 @@ const MOVE_PAGES: u64 = 4096;
 const MAX_ROUNDS: usize = 64;
 /// Free bytes that are not worth a checkpoint.
 const SMALL_FREE: u64 = 256 << 10;
+
+/// While the database is open, pages stay where they are in a file of this many times the live images, and
+/// [`SMALL_OPEN`] bytes. Superseded places and the free ones between images need about this length.
+const OPEN_LENGTH: (u64, u64) = (7, 4);
+const SMALL_OPEN: u64 = 4 << 20;
+/// Bytes of images that are moved while writing transactions wait.
+const STEP_BYTES: u64 = 1 << 20;
+/// The part of the live images that is moved after a checkpoint. A checkpoint of the places replaces an eighth of them.
+const MOVED_PART: u64 = 128;
+/// How long a checkpoint waits for a writing transaction, before it moves images.
+const WAIT: Duration = Duration::from_millis(1);
 
 /// How far to shrink the file.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +49,7 @@ impl Engine {
     /// log. `progress` gets the free bytes that have left the file, and those that it had at first.
     pub(in crate::txn) fn shrink_within(&self, limits: ShrinkLimits, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let Some(store) = &self.store else { return Ok(()) };
-        let (mut left, mut tail) = (limits.max_moved, Vec::new());
+        let mut left = limits.max_moved;
         let (free_before, mut shrunk) = (store.stats().free_bytes, 0);
         for _ in 0..MAX_ROUNDS {
             store.shrink(self.pool.dirty_pages())?;
@@ -55,7 +67,7 @@ impl Engine {
             let waiting = self.pool.dirty_pages() * 2 * self.pool.page_size() as u64;
             let pages = (left.min(stats.free_bytes.saturating_sub(waiting) / 2) / image).min(MOVE_PAGES);
             let pages = usize::try_from(pages).unwrap_or(0);
-            let moved = store.relocate(&mut tail, pages)?;
+            let moved = store.relocate(stats.used_bytes(), pages)?;
             left = left.saturating_sub(moved as u64 * image);
             if moved == 0 {
                 break;
@@ -64,6 +76,30 @@ impl Engine {
         }
         Ok(())
     }
+
+    /// Moves some images away from the end of the file, if the file is much longer than they need. Later checkpoints
+    /// truncate it. Call it after a checkpoint; it stops when a writing transaction is open.
+    pub(in crate::txn) fn move_end(&self, store: &dyn PageStore) {
+        let stats = store.stats();
+        let from = stats.live_bytes / OPEN_LENGTH.1 * OPEN_LENGTH.0 + SMALL_OPEN;
+        if stats.file_bytes <= from {
+            return;
+        }
+        let image = (stats.live_bytes / stats.pages.max(1)).max(1);
+        for _ in 0..(stats.live_bytes / MOVED_PART).div_ceil(STEP_BYTES) {
+            let Some(_writer) = self.writer.try_lock_for(WAIT) else { return };
+            match store.relocate(from, usize::try_from(STEP_BYTES / image).unwrap_or(0)) {
+                Ok(0) => return,
+                Ok(_) => {}
+                // The page table names either the old or the new image of each page, and both are the same.
+                Err(cause) => {
+                    tracing::warn!(%cause, "the file stays longer than it must be");
+                    return;
+                }
+            }
+        }
+    }
+
     /// Shrinks the file as far as possible. The caller must hold the writer lock. `progress`: as of `shrink_within`.
     pub(crate) fn shrink_fully(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         self.shrink_within(ShrinkLimits { max_free: 0, max_moved: u64::MAX }, progress)

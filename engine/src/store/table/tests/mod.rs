@@ -2,6 +2,7 @@
 
 mod chunks;
 mod closed;
+mod cut;
 #[cfg(target_os = "linux")]
 mod giant;
 mod hostile;

@@ -5,6 +5,9 @@
 //! place is allocated first, so that the end of the file becomes free and can be truncated. For each length the map
 //! remembers the lowest region that may have such a run, so that full regions are not searched again.
 
+#[cfg(test)]
+mod tests;
+
 use super::place::{Extent, FIRST_GRAIN, MAX_GRAINS};
 use super::region::{REGION, Region};
 use std::collections::BTreeMap;
@@ -12,6 +15,10 @@ use std::collections::BTreeMap;
 /// Regions that are looked at for a run that is long enough for several images, so that a large file does not delay a
 /// small batch.
 const MOST_FOR_TOGETHER: usize = 512;
+
+/// A long free run is taken only where the file could end if this part of its used grains were free between them. So
+/// the end of the file becomes free, and images are still written in runs.
+const LOOSE_PART: u64 = 2;
 
 /// The free map.
 #[derive(Debug)]
@@ -165,6 +172,18 @@ impl PlaceAllocator {
             self.slots.get(&last).map_or(within / grains.max(1), |slot| slot.region.longest_places(grains, within));
         let free = last.saturating_sub(self.slots.len() - beyond) as u64;
         self.longest_places.total - behind + u64::from(cut) + free * u64::from(REGION / grains.max(1))
+    }
+
+    /// The least end of a file that has all used grains, and room for `places` images of any length.
+    pub(crate) fn end_with(&mut self, places: u64) -> u64 {
+        let (end, region, longest) = (self.end(), u64::from(REGION), u64::from(self.longest_place()).max(1));
+        let missing = places.saturating_sub(self.longest_places(end));
+        let last = end.next_multiple_of(region);
+        match missing.checked_sub((last - end) / longest) {
+            None | Some(0) => end + missing * longest,
+            // No place crosses the border of two regions.
+            Some(rest) => last + rest / (region / longest) * region + rest % (region / longest) * longest,
+        }
     }
 
     /// Allocates exactly these grains. False, with nothing changed, if one of them is in use or beyond the largest
@@ -343,13 +362,16 @@ impl PlaceAllocator {
     }
 
     /// A free run for as many of `sizes` as can be had together, and for `size`, the first of them, in any case. A long
-    /// run further back is preferred to many short ones, but no region is added while one image still finds a free run.
+    /// run further back is preferred to many short ones, unless the file could be much shorter. No region is added
+    /// while one image still finds a free run.
     fn run_for(&mut self, size: u32, sizes: &[u32]) -> Extent {
         let total = sizes.iter().fold(0u32, |sum, &size| sum.saturating_add(size));
         let mut want = total.min(REGION).max(size);
+        let dense = self.used + self.used / LOOSE_PART;
         loop {
             let most = if want == size { usize::MAX } else { MOST_FOR_TOGETHER };
-            if let Some(first) = self.find(want, most) {
+            let found = self.find(want, most);
+            if let Some(first) = found.filter(|first| want == size || first + u64::from(want) <= dense) {
                 return Extent { first, grains: u64::from(want) };
             }
             if want == size {
@@ -369,178 +391,4 @@ fn pieces(extent: Extent) -> impl Iterator<Item = Extent> {
         at = piece.end();
         (piece.grains > 0).then_some(piece)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[derive(Clone, Debug)]
-    enum Step {
-        One(u64),
-        Batch(Vec<u32>),
-        Below(u64),
-        Release(usize),
-        Trim,
-    }
-
-    fn step() -> impl Strategy<Value = Step> {
-        prop_oneof![
-            3 => prop_oneof![1u64..130, 1u64..5000].prop_map(Step::One),
-            3 => proptest::collection::vec(1u32..130, 1..40).prop_map(Step::Batch),
-            2 => (1u64..130).prop_map(Step::Below),
-            6 => any::<usize>().prop_map(Step::Release),
-            1 => Just(Step::Trim),
-        ]
-    }
-
-    /// Takes an extent in the model; fails on an overlap.
-    fn take(model: &mut Vec<Extent>, extent: Extent) -> Result<(), TestCaseError> {
-        prop_assert!(model.iter().all(|other| other.end() <= extent.first || extent.end() <= other.first));
-        model.push(extent);
-        Ok(())
-    }
-
-    /// Allocates places for all images, run by run.
-    fn allocate_all(allocator: &mut PlaceAllocator, sizes: &[u32], firsts: &mut Vec<u64>) -> bool {
-        while let Some(rest) = sizes.get(firsts.len()..).filter(|rest| !rest.is_empty()) {
-            let before = firsts.len();
-            if !allocator.allocate_run(rest, firsts) || firsts.len() == before {
-                return false;
-            }
-        }
-        true
-    }
-
-    fn lowest_gap(model: &[Extent], grains: u64) -> u64 {
-        let mut sorted = model.to_vec();
-        sorted.sort_unstable();
-        let region = u64::from(REGION);
-        let mut at = 0;
-        for extent in sorted.iter().copied().chain([Extent { first: u64::MAX, grains: 0 }]) {
-            // No run crosses a border of regions.
-            while at < extent.first {
-                let end = extent.first.min((at / region + 1) * region);
-                if end - at >= grains {
-                    return at;
-                }
-                at = end;
-            }
-            at = extent.end();
-        }
-        at
-    }
-
-    fn free_longest_places(model: &[Extent], grains: u64, end: u64) -> u64 {
-        let mut sorted = model.to_vec();
-        sorted.sort_unstable();
-        let region = u64::from(REGION);
-        let (mut at, mut longest_places) = (0, 0);
-        for extent in sorted.iter().copied().chain([Extent { first: end, grains: 0 }]) {
-            while at < extent.first.min(end) {
-                let stop = extent.first.min(end).min((at / region + 1) * region);
-                longest_places += (stop - at) / grains;
-                at = stop;
-            }
-            at = at.max(extent.end());
-        }
-        longest_places
-    }
-
-    proptest! {
-        #[test]
-        fn nothing_is_given_out_twice_and_the_lowest_gap_first(steps in proptest::collection::vec(step(), 1..120)) {
-            let mut allocator = PlaceAllocator::new(17);
-            let mut model = vec![Extent { first: 0, grains: FIRST_GRAIN }];
-            for step in steps {
-                match step {
-                    Step::One(grains) => {
-                        let extent = allocator.allocate(grains).unwrap();
-                        prop_assert_eq!(extent.grains, grains);
-                        if grains <= u64::from(REGION) {
-                            prop_assert_eq!(extent.first, lowest_gap(&model, grains));
-                        }
-                        take(&mut model, extent)?;
-                    }
-                    Step::Batch(sizes) => {
-                        let mut firsts = Vec::new();
-                        prop_assert!(allocate_all(&mut allocator, &sizes, &mut firsts));
-                        prop_assert_eq!(firsts.len(), sizes.len());
-                        for (&first, &size) in firsts.iter().zip(&sizes) {
-                            let extent = Extent { first, grains: u64::from(size) };
-                            prop_assert_eq!(extent.first / u64::from(REGION), (extent.end() - 1) / u64::from(REGION));
-                            take(&mut model, extent)?;
-                        }
-                    }
-                    Step::Below(grains) => {
-                        let limit = allocator.end() / 2;
-                        let expected = Some(lowest_gap(&model, grains)).filter(|first| first + grains <= limit);
-                        let extent = allocator.allocate_below(grains, limit);
-                        prop_assert_eq!(extent.map(|extent| extent.first), expected);
-                        if let Some(extent) = extent {
-                            take(&mut model, extent)?;
-                        }
-                    }
-                    Step::Release(which) if model.len() > 1 => {
-                        allocator.release(model.swap_remove(1 + which % (model.len() - 1)));
-                    }
-                    Step::Release(_) => {}
-                    Step::Trim => allocator.trim(),
-                }
-                prop_assert_eq!(allocator.used(), model.iter().map(|extent| extent.grains).sum::<u64>());
-                let end = allocator.end() + if allocator.used().is_multiple_of(2) { 3000 } else { 0 };
-                prop_assert_eq!(allocator.longest_places(end), free_longest_places(&model, 17, end));
-                prop_assert_eq!(allocator.end(), model.iter().map(|extent| extent.end()).max().unwrap());
-            }
-            for extent in model.clone() {
-                prop_assert!(!allocator.claim(extent), "a place in use was given out");
-            }
-        }
-    }
-
-    #[test]
-    fn a_batch_lies_together_in_an_empty_file() {
-        let mut allocator = PlaceAllocator::new(17);
-        let mut firsts = Vec::new();
-        assert!(allocate_all(&mut allocator, &[16; 100], &mut firsts));
-        assert!(firsts.windows(2).all(|pair| pair[1] == pair[0] + 16));
-    }
-
-    #[test]
-    fn a_batch_uses_gaps_before_the_file_grows() {
-        let mut allocator = PlaceAllocator::new(17);
-        let mut firsts = Vec::new();
-        assert!(allocate_all(&mut allocator, &[16; 100], &mut firsts));
-        for first in firsts.iter().step_by(2) {
-            allocator.release(Extent { first: *first, grains: 16 });
-        }
-        for _ in 0..6 {
-            assert!(allocate_all(&mut allocator, &[16; 10], &mut Vec::new()));
-        }
-        assert!(allocator.end() <= u64::from(REGION), "60 images in 50 free runs and the rest of the region");
-    }
-
-    #[test]
-    fn the_map_is_as_large_as_what_is_used_and_not_as_the_file() {
-        let mut allocator = PlaceAllocator::new(17);
-        let far = Extent { first: MAX_GRAINS - 17, grains: 17 };
-        assert!(allocator.claim(far));
-        assert_eq!((allocator.slots.len(), allocator.end()), (2, MAX_GRAINS));
-        let longest_places = MAX_GRAINS / u64::from(REGION) * u64::from(REGION / 17);
-        assert!((longest_places - 3..=longest_places).contains(&allocator.longest_places(MAX_GRAINS)));
-        assert_eq!(allocator.allocate(5000).map(|extent| extent.first), Some(u64::from(REGION)));
-        allocator.release(far);
-        allocator.trim();
-        assert_eq!((allocator.slots.len(), allocator.count), (4, 4));
-    }
-
-    #[test]
-    fn the_largest_file_is_not_outgrown() {
-        let mut allocator = PlaceAllocator::new(17);
-        assert!(!allocator.claim(Extent { first: MAX_GRAINS - 1, grains: 2 }));
-        assert!(!allocator.claim(Extent { first: u64::MAX, grains: 2 }));
-        assert!(!allocator.claim(Extent { first: 20, grains: 0 }));
-        assert_eq!(allocator.used(), FIRST_GRAIN);
-    }
 }

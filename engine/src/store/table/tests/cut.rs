@@ -1,0 +1,90 @@
+//! Tests of the free end of the file, which a checkpoint cuts off.
+
+use super::*;
+use crate::store::tests::model::Subject;
+
+fn checkpoint(store: &TableStore) {
+    store.finish(store.freeze(), meta()).unwrap();
+}
+
+/// The seed, among a few, of the page whose image is longest.
+fn longest_seed() -> u64 {
+    let length = |seed: &u64| sample(1, 1, *seed).iter().filter(|byte| **byte != 0).count();
+    (0..500).max_by_key(length).unwrap()
+}
+
+#[test]
+fn a_checkpoint_cuts_off_a_free_end_and_leaves_the_promised_room() {
+    let disk = disk();
+    let store = create(&disk);
+    (0..4000).for_each(|id| store.write(PageId(id), &sample(id, 1, u64::from(id))).unwrap());
+    checkpoint(&store);
+    let full = disk.size().unwrap();
+    (50..4000).for_each(|id| store.drop_page(PageId(id)).unwrap());
+    checkpoint(&store);
+    assert_eq!(disk.size().unwrap(), full, "a recovery may need the room");
+    store.ensure_room(400).unwrap();
+    // A part of the page table is at the end of the file.
+    store.relocate(store.stats().used_bytes(), 10).unwrap();
+    (0..2).for_each(|_| checkpoint(&store));
+    let cut = disk.size().unwrap();
+    assert!(cut < full / 2, "{cut} of {full}");
+    assert_eq!(store.stats().file_bytes, cut);
+    disk.set_room(cut);
+    let seed = longest_seed();
+    (5000..5400).for_each(|id| store.write(PageId(id), &sample(id, 1, seed)).unwrap());
+    checkpoint(&store);
+    assert_eq!(disk.size().unwrap(), cut, "what was promised had room");
+    store.check();
+    let (store, mut found) = (open(&disk).unwrap(), vec![0; PAGE_SIZE]);
+    for id in (0..50).chain(5000..5400) {
+        assert!(store.read(PageId(id), &mut found).unwrap().is_some(), "page {id}");
+    }
+}
+
+#[test]
+fn a_free_end_that_is_small_stays() {
+    let disk = disk();
+    let store = create(&disk);
+    (0..4000).for_each(|id| store.write(PageId(id), &sample(id, 1, u64::from(id))).unwrap());
+    checkpoint(&store);
+    store.ensure_room(10).unwrap();
+    let full = disk.size().unwrap();
+    (3700..4000).for_each(|id| store.drop_page(PageId(id)).unwrap());
+    (0..3).for_each(|_| checkpoint(&store));
+    assert_eq!(disk.size().unwrap(), full);
+}
+
+#[test]
+fn room_that_was_promised_is_there_while_checkpoints_cut_the_file() {
+    const MOST: u64 = 4000;
+    let disk = disk();
+    let store = create(&disk);
+    store.write(PageId(1), &sample(1, 1, 1)).unwrap();
+    let done = AtomicBool::new(false);
+    let cuts = std::thread::scope(|scope| {
+        let cutting = scope.spawn(|| {
+            let mut cuts = 0;
+            while !done.load(atomic::Ordering::Relaxed) {
+                let before = store.stats().file_bytes;
+                checkpoint(&store);
+                cuts += u64::from(store.stats().file_bytes < before);
+            }
+            cuts
+        });
+        for round in 0..2000u64 {
+            // Three small promises let a checkpoint forget the large one.
+            let images = if round.is_multiple_of(4) { MOST } else { 10 };
+            store.ensure_room(images).unwrap();
+            let len = store.len.lock();
+            let free = store.space.lock().allocator.longest_places(*len / GRAIN as u64);
+            assert!(free >= images, "{free} places for {images} images");
+            drop(len);
+            std::thread::yield_now();
+        }
+        done.store(true, atomic::Ordering::Relaxed);
+        cutting.join().unwrap()
+    });
+    assert!(cuts > 10, "{cuts} cuts");
+    store.check();
+}
