@@ -5,13 +5,12 @@ use crate::args::{Put, WriteOptions};
 use crate::failure::{Completion, Result};
 use crate::input;
 use crate::typed::Half;
-use std::path::Path;
 
 /// Writes the entry. Creates the database and the table if they do not exist.
 pub(super) fn run(args: &Put) -> Result<Completion> {
     // Standard input is read before the database is opened, because no other process can use an open database.
     let text = match args.value.as_deref() {
-        Some(value) if value == "-" => input::read_value(Path::new("-"))?,
+        Some(value) if value == "-" => input::read_value(args.hex)?,
         value => value.map_or_else(Vec::new, |value| value.as_encoded_bytes().to_vec()),
     };
     let target = Target::open(&args.database, WriteOptions::default(), &args.table, &args.new_table)?;

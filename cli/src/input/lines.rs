@@ -9,7 +9,7 @@ use std::io::{BufRead, Read};
 /// key, and may have no end.
 const MAX_BEFORE_TAB: u64 = 4 * MAX_KEY as u64;
 /// The maximum number of bytes after that: the longest value in hexadecimal.
-pub(super) const MAX_AFTER: u64 = 2 * MAX_VALUE + 1;
+const MAX_AFTER: u64 = 2 * MAX_VALUE + 1;
 
 /// Reads lines.
 pub(crate) struct LineSource<R> {

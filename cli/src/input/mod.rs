@@ -9,6 +9,7 @@ pub(crate) use lines::LineSource;
 
 use crate::args::{Csv, Look};
 use crate::failure::{Failure, Result};
+use duramen::base::limits::MAX_VALUE;
 use duramen::db::FILE_MAGIC;
 use std::cell::Cell;
 use std::fs::File;
@@ -65,12 +66,19 @@ pub(crate) fn open(path: &Path) -> Result<(Box<dyn Read>, Option<u64>)> {
     Ok((Box::new(file), metadata.is_file().then_some(metadata.len())))
 }
 
-/// Reads `path`, or standard input for `-`, as one value, line ends included. A value that is too long is read only far
-/// enough for the engine to refuse it.
-pub(crate) fn read_value(path: &Path) -> Result<Vec<u8>> {
-    let (reader, _) = open(path)?;
+/// Reads standard input as one value, line ends included; `hex` if it is in hexadecimal.
+pub(crate) fn read_value(hex: bool) -> Result<Vec<u8>> {
+    read_all(io::stdin(), if hex { 2 * MAX_VALUE } else { MAX_VALUE })
+}
+
+/// Reads a value of at most `limit` bytes.
+fn read_all(reader: impl Read, limit: u64) -> Result<Vec<u8>> {
     let mut value = Vec::new();
-    reader.take(lines::MAX_AFTER).read_to_end(&mut value).map_err(unreadable)?;
+    reader.take(limit + 1).read_to_end(&mut value).map_err(unreadable)?;
+    if value.len() as u64 > limit {
+        let why = format!("the value is longer than the limit of {MAX_VALUE} bytes");
+        return Err(Failure::input("standard input", why));
+    }
     Ok(value)
 }
 
@@ -113,4 +121,16 @@ impl<R: Read> Read for Counted<R> {
 /// An error of reading the input.
 fn unreadable(source: io::Error) -> Failure {
     Failure::File { action: "cannot read", path: "the input".into(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_is_too_long_is_refused_and_not_cut() {
+        assert_eq!(read_all(&b"\0oak\n"[..], 5).unwrap(), b"\0oak\n");
+        let message = read_all(io::repeat(b'7'), 5).unwrap_err().to_string();
+        assert_eq!(message, "standard input: the value is longer than the limit of 4294967295 bytes");
+    }
 }
