@@ -77,8 +77,9 @@ pub(crate) enum Command {
     Check(Check),
     /// Write all tables, or one, to a file that `restore` reads
     ///
-    /// An existing file is replaced when the dump is complete. With --skip-damaged, each range of keys that cannot be
-    /// read is printed on standard error, and the exit status is 2 if there is one.
+    /// An existing file is replaced when the dump is complete. With --skip-damaged, the file must not exist: it could
+    /// be an earlier dump, with entries that are lost now. Each range of keys that cannot be read is then printed on
+    /// standard error.
     Dump(Dump),
     /// Make a new database from a file that `dump` wrote
     Restore(Restore),
@@ -320,7 +321,7 @@ pub(crate) struct Push {
     pub(crate) database: Database,
     /// The table
     pub(crate) table: String,
-    /// The values
+    /// The values; one of them can be - for standard input, all of it, newlines included
     #[arg(required = true, allow_negative_numbers = true)]
     pub(crate) values: Vec<OsString>,
     /// Read values and print keys as their stored bytes, in hexadecimal
@@ -498,7 +499,8 @@ pub(crate) struct Dump {
     /// Only this table
     #[arg(long)]
     pub(crate) table: Option<String>,
-    /// Skip damaged parts that cannot be read; the file must not exist
+    /// Skip damaged parts that cannot be read, and report them on standard error; the exit status is then 2. An
+    /// existing file is not replaced
     #[arg(long)]
     pub(crate) skip_damaged: bool,
 }

@@ -109,7 +109,7 @@ fn advice(saved: &SavedRow) -> String {
     let entries = HumanCount(saved.entries);
     let of = saved.of_entries.map_or_else(String::new, |of| format!(" of {}", HumanCount(of)));
     let older = if saved.older_states { ", some perhaps in an older state," } else { "" };
-    format!("restore a backup, or save {entries}{of} entries{older} with dump --skip-damaged")
+    format!("restore a backup, or save {entries}{of} entries{older} with `duramen dump --skip-damaged`")
 }
 
 /// Checks every page of a database that can be opened.

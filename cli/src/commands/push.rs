@@ -1,14 +1,20 @@
-//! `push`: inserts values under the next keys of a table.
+//! `push`: inserts values under the next keys of a table. One of the values can be standard input as it is.
 
 use super::open::{Target, halves, options};
 use crate::args::{self, Look, Push, WriteOptions};
 use crate::failure::{Completion, Failure, Result};
+use crate::input;
 use crate::output::Output;
 use crate::typed::Half;
 use duramen::{Error, TableOptions};
 
 /// Writes the values and prints their keys. Creates the database and the table if they do not exist.
 pub(super) fn run(args: &Push) -> Result<Completion> {
+    if args.values.iter().filter(|value| *value == "-").count() > 1 {
+        return Err(Failure::Usage("standard input can be one value only: give - once".to_owned()));
+    }
+    // Standard input is read before the database is opened, because no other process can use an open database.
+    let texts: Vec<Vec<u8>> = args.values.iter().map(|value| input::value(value, args.hex)).collect::<Result<_>>()?;
     let (key_type, value_type) = (args.key_type.clone(), args.value_type.clone());
     let new = args::NewTable { key_type, value_type, ..args::NewTable::default() };
     let target = Target::open(&args.database, WriteOptions::default(), &args.table, &new)?;
@@ -32,8 +38,8 @@ pub(super) fn run(args: &Push) -> Result<Completion> {
                 tx.create_untyped(&args.table, &keys.type_name(), &values.type_name(), options)?
             }
         };
-        for value in &args.values {
-            assigned.push(table.push(&values.encode(value.as_encoded_bytes())?)?);
+        for text in &texts {
+            assigned.push(table.push(&values.encode(text)?)?);
         }
     }
     tx.commit()?;

@@ -9,10 +9,7 @@ use crate::typed::Half;
 /// Writes the entry. Creates the database and the table if they do not exist.
 pub(super) fn run(args: &Put) -> Result<Completion> {
     // Standard input is read before the database is opened, because no other process can use an open database.
-    let text = match args.value.as_deref() {
-        Some(value) if value == "-" => input::read_value(args.hex)?,
-        value => value.map_or_else(Vec::new, |value| value.as_encoded_bytes().to_vec()),
-    };
+    let text = args.value.as_deref().map_or_else(|| Ok(Vec::new()), |value| input::value(value, args.hex))?;
     let target = Target::open(&args.database, WriteOptions::default(), &args.table, &args.new_table)?;
     let (keys, mut values) = target.halves(&args.new_table, args.hex)?;
     if args.value.is_none() && target.table.is_none() && args.new_table.value_type.is_none() {

@@ -12,6 +12,7 @@ use crate::failure::{Failure, Result};
 use duramen::base::limits::MAX_VALUE;
 use duramen::db::FILE_MAGIC;
 use std::cell::Cell;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
@@ -66,8 +67,11 @@ pub(crate) fn open(path: &Path) -> Result<(Box<dyn Read>, Option<u64>)> {
     Ok((Box::new(file), metadata.is_file().then_some(metadata.len())))
 }
 
-/// Reads standard input as one value, line ends included; `hex` if it is in hexadecimal.
-pub(crate) fn read_value(hex: bool) -> Result<Vec<u8>> {
+/// The text of a value that is an argument: standard input for `-`, line ends included; `hex` if it is in hexadecimal.
+pub(crate) fn value(argument: &OsStr, hex: bool) -> Result<Vec<u8>> {
+    if argument != "-" {
+        return Ok(argument.as_encoded_bytes().to_vec());
+    }
     read_all(io::stdin(), if hex { 2 * MAX_VALUE } else { MAX_VALUE })
 }
 

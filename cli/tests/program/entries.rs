@@ -30,6 +30,9 @@ fn values_of_any_bytes_are_read_from_standard_input_and_printed_as_they_are() {
     assert_eq!(place.ok("get t.duramen n 7 --raw", ""), "-9");
     assert!(place.error("put t.duramen n 7 -", "-9\n").contains("i16"));
     assert!(place.error("get t.duramen n 7 --raw -0", "").contains("cannot be used with"));
+    assert_eq!(place.ok("push t.duramen p oak - yew", "two\nlines\n"), "1\n2\n3\n");
+    assert_eq!(place.run("get t.duramen p 2 --raw", "").out, b"two\nlines\n");
+    assert!(place.error("push t.duramen p - -", "oak").contains("standard input can be one value only"));
 }
 
 #[test]

@@ -67,6 +67,7 @@ fn pushed_values_get_keys_that_are_given_out_once() {
         assert_eq!(place.ok(&format!("scan {database} events"), ""), "1\tstarted\n3\tagain\n");
     }
     assert_eq!(place.ok("push t.duramen typed --key-type u32 --value-type u32 7", ""), "1\n");
+    assert_eq!(place.ok("push t.duramen typed -", "8"), "2\n");
     assert!(place.error("push t.duramen typed seven", "").contains("seven"));
     place.ok("put t.duramen plain 1 x --key-type u64", "");
     assert!(place.error("push t.duramen plain x", "").contains("--auto-increment"));

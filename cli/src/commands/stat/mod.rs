@@ -54,7 +54,7 @@ struct TableRow {
     large_values: u64,
     /// Bytes of these values.
     large_value_bytes: u64,
-    /// Bytes of all keys, uncompressed.
+    /// Bytes of all keys, uncompressed, without the rest of long keys that is in their runs.
     raw_key_bytes: u64,
     /// Bytes that the leaves use for keys, slots included.
     key_list_bytes: u64,
