@@ -74,27 +74,28 @@ fn close(store: StoreKind) -> Result<()> {
 
 #[test]
 fn a_close_that_fails_says_so_and_loses_nothing() -> Result<()> {
-    STORES.into_iter().try_for_each(fail_to_close)
+    let faults = [Fault::FailWrite, Fault::FailLate, Fault::FailSync, Fault::Refuse];
+    STORES.into_iter().flat_map(|store| faults.map(|fault| (store, fault))).try_for_each(fail_to_close)
 }
 
-fn fail_to_close(store: StoreKind) -> Result<()> {
+fn fail_to_close((store, fault): (StoreKind, Fault)) -> Result<()> {
     let mut failures = 0;
-    for after in 0..30 {
+    // The first sync is that of the log. It makes the commits durable.
+    for after in (1..30).step_by(3) {
         let volume = FailingVolume::new(after);
         let db = options().store(store).create_on(Arc::new(volume.clone()), NAME)?;
         fill(&db, 30)?;
-        volume.inject(if after % 2 == 0 { Fault::FailWrite } else { Fault::FailSync }, Trigger::once().after(after));
+        volume.inject(fault, Trigger::once().after(after));
         let closed = db.close();
         failures += u32::from(closed.is_err());
-        volume.inject(Fault::FailWrite, Trigger::never());
-        volume.inject(Fault::FailSync, Trigger::never());
+        volume.inject(fault, Trigger::never());
         let choice = if closed.is_ok() { CutChoice::DropUnsynced } else { CutChoice::KeepAll };
         let state = volume.crash(Cut { event: volume.events(), choice });
         let db = options().open_on(Arc::new(state), NAME)?;
-        assert_eq!(entries(&db)?, 15_000, "{store:?}, a fault after {after}: {closed:?}");
+        assert_eq!(entries(&db)?, 15_000, "{store:?}, {fault:?} after {after}: {closed:?}");
         assert_eq!(db.verify(|_| ())?.findings, []);
     }
-    assert!(failures > 5, "{store:?}: {failures}");
+    assert!(failures > 0, "{store:?}, {fault:?}: {failures}");
     Ok(())
 }
 

@@ -126,7 +126,7 @@ fn the_next_process_goes_on_with_what_a_killed_conversion_has_left_whenever_the_
 
 #[test]
 fn a_device_that_fails_anywhere_leaves_the_old_database_or_the_new_one() -> Result<()> {
-    let faults = [Fault::FailRead, Fault::FailWrite, Fault::FailSync];
+    let faults = [Fault::FailRead, Fault::FailWrite, Fault::FailLate, Fault::FailSync, Fault::Refuse];
     for ((store, goal, closed), fault) in cases().flat_map(|case| faults.map(|fault| (case, fault))) {
         let mut refused = 0;
         for calls in 0.. {
