@@ -37,8 +37,9 @@ pub(crate) fn writes(args: &Writes) -> Result<()> {
     let shapes: Vec<&[PeerRun]> = runs.chunk_by(has_the_same_records).collect();
     let mut progress = Progress::new(shapes.iter().flat_map(|shape| weights(shape)));
     for shape in shapes {
+        let Some(first) = shape.first() else { continue };
         let populated = tempfile::tempdir_in(&args.dir)?;
-        programs.populate(populated.path(), &shape[0])?;
+        programs.populate(populated.path(), first)?;
         for (run, weight) in shape.iter().zip(weights(shape)) {
             let copy = copied(populated.path(), &args.dir)?;
             let result = serde_json::from_str(&programs.measure(copy.path(), run)?)?;

@@ -302,7 +302,7 @@ pub enum Error {
         cause: String,
     },
     /// The database was opened by a parent process, before `fork` made this one. This process can neither write nor
-    /// close it.
+    /// close it, and should not read from it.
     #[error("{path} was opened before `fork` made this process{OPEN_AFTER_FORK}", path = path.display())]
     Forked {
         /// The file that cannot be written.

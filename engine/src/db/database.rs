@@ -196,7 +196,8 @@ impl Database {
     }
 
     /// Begins a writing transaction like [`Database::begin_write`], but waits at most for `timeout`. Returns `None` if
-    /// the writing transaction before it has not ended by then.
+    /// the writing transaction before it has not ended by then. Background work also keeps others from writing, each
+    /// time for a few milliseconds.
     ///
     /// ```
     /// use std::time::Duration;

@@ -297,8 +297,8 @@ pub trait StoreRoom {
     fn ensure_room(&self, pages: u64) -> Result<()>;
 
     /// Moves up to `most` pages from byte `from` of the file on, the last ones first, to free places before them.
-    /// Returns how many have moved. After the next checkpoint [`StoreRoom::shrink`] cuts the file. No transaction that
-    /// has written pages outside the log may be open.
+    /// Returns how many have moved. After the next checkpoint [`StoreRoom::shrink`] cuts the file, and a later
+    /// checkpoint does so by itself. No transaction that has written pages outside the log may be open.
     fn relocate(&self, from: u64, most: usize) -> Result<usize> {
         let _ = (from, most);
         Ok(0)

@@ -21,8 +21,9 @@
 //! the next commit waits for a checkpoint before it changes anything.
 //!
 //! A checkpoint of the places makes only the page table of the `table` store durable, so that superseded places are
-//! free. It flushes no page and keeps the redo point. The background thread begins one when the images that wait for a
-//! checkpoint take at least 8 MiB, and at least an eighth of the bytes of the live images.
+//! free. It flushes no page and keeps the redo point, and it also moves a few images. The background thread begins one
+//! when the images that wait for a checkpoint take at least 8 MiB, and at least an eighth of the bytes of the live
+//! images.
 
 use super::engine::Engine;
 use super::redo_work::Amount;

@@ -14,15 +14,20 @@ use crate::io::{WriteKind, read_what_can_be};
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
+/// A relocation reads at least this number of regions, if there are as many.
+const LEAST_REGIONS: u64 = 4;
+/// It moves at least this number of chunks of the page table.
+const LEAST_CHUNKS: usize = 256;
+
 /// A checkpoint cuts off the free end of the file if the end has at least this part of the file, and this number of
 /// bytes. Smaller ends are not worth the change of the file's length, which the next sync must write.
 const CUT_PART: u64 = 8;
 const LEAST_CUT: u64 = 4 << 20;
 
 /// The part of the file that stays at its end, beside the promised room, so that the file need not grow again at once;
-/// and the least number of images in it. These are more than a transaction needs that only removes.
+/// and the least number of images in it. A transaction that only removes entries needs fewer.
 const SPARE_PART: u64 = 32;
-const LEAST_SPARE: u64 = 64;
+pub(super) const LEAST_SPARE: u64 = 64;
 
 impl TableStore {
     /// Moves up to `most` images from byte `from` of the file on, the highest first, to lower places. The next
@@ -30,20 +35,30 @@ impl TableStore {
     /// free for it. The places that become empty are free after the next checkpoint.
     ///
     /// Each image contains its page id. So this reads the file from its end, and no more of the page table than the
-    /// entries of the pages that are there.
+    /// entries of the pages that are there. It reads a few times the bytes of `most` images, even if fewer can move.
     pub(super) fn relocate(&self, from: u64, most: usize) -> Result<usize> {
-        let (first, region) = (from / GRAIN as u64, u64::from(REGION));
-        let end = self.space.lock().allocator.end();
+        let first = from / GRAIN as u64;
         let (mut moved, mut piece) = (0, Vec::new());
-        for start in (first / region..end.div_ceil(region)).rev().map(|index| index * region) {
+        for part in self.used_regions(first, most) {
             if moved >= most {
                 break;
             }
-            let part = Extent { first: start, grains: region.min(end - start) };
             moved += self.move_from(part, first, most - moved, &mut piece)?;
         }
-        self.move_chunks(first)?;
+        self.move_chunks(first, most)?;
         Ok(moved)
+    }
+
+    /// The last regions of the file that have a used grain at `first` or after it, the last one first: about twice as
+    /// many as `most` images fill.
+    fn used_regions(&self, first: u64, most: usize) -> Vec<Extent> {
+        let len = *self.len.lock() / GRAIN as u64;
+        let region = u64::from(REGION);
+        let enough = LEAST_REGIONS + most as u64 * self.longest_image() * 2 / region;
+        let space = self.space.lock();
+        let regions = space.allocator.regions_from(first / region).rev().map(|index| index * region);
+        let parts = regions.map(|start| Extent { first: start, grains: region.min(len.saturating_sub(start)) });
+        parts.take(usize::try_from(enough).unwrap_or(usize::MAX)).collect()
     }
 
     /// Moves up to `most` images of a part of the file, the highest first: those at grain `first` or after it.
@@ -99,10 +114,10 @@ impl TableStore {
         moved.map(|replaced| replaced.is_some())
     }
 
-    /// Makes the next checkpoint write chunks and groups from grain `first` on to new places. It writes a group if one
-    /// of the group's chunks is marked.
-    fn move_chunks(&self, first: u64) -> Result<()> {
-        for index in self.chunks_from(first + grains_of(CHUNK_BYTES)) {
+    /// Makes the next checkpoint write chunks and groups from grain `first` on to new places: as many as `most`, or a
+    /// few. It writes a group if one of the group's chunks is marked.
+    fn move_chunks(&self, first: u64, most: usize) -> Result<()> {
+        for index in self.chunks_from(first + grains_of(CHUNK_BYTES)).into_iter().take(most.max(LEAST_CHUNKS)) {
             self.with_chunks(|state| state.table.mark_changed(index))?;
         }
         Ok(())
@@ -110,9 +125,9 @@ impl TableStore {
 
     fn chunks_from(&self, first: u64) -> Vec<usize> {
         let state = self.state.lock();
-        let is_behind = |location: Option<Location>| location.is_some_and(|location| location.place.first() >= first);
-        let chunks = (0..state.table.chunks()).filter(|index| is_behind(state.table.chunk_location(*index)));
-        let groups = (0..).zip(state.table.groups()).filter(|(_, group)| is_behind(**group));
+        let is_after = |location: Option<Location>| location.is_some_and(|location| location.place.first() >= first);
+        let chunks = (0..state.table.chunks()).filter(|index| is_after(state.table.chunk_location(*index)));
+        let groups = (0..).zip(state.table.groups()).filter(|(_, group)| is_after(**group));
         let of_groups = groups.filter_map(|(group, _)| {
             let first = state.table.chunk_locations_of(group).iter().position(Option::is_some)?;
             Some(group * GROUP_CHUNKS + first)
@@ -140,7 +155,7 @@ impl TableStore {
     pub(super) fn cut_free_end(&self) {
         let most = self.most_promised.swap(0, Ordering::Relaxed).max(self.promised.load(Ordering::Relaxed));
         if most == 0 {
-            // No commit has asked for room yet: a recovery may go on.
+            // No commit has asked for room yet: a recovery may be running.
             return;
         }
         let mut len = self.len.lock();

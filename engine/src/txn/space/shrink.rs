@@ -1,7 +1,8 @@
 //! Makes the file smaller: moves images from its end to free places nearer its start, and truncates it. The caller
-//! chooses how far: a compaction uses all free places, a close only those that are worth the writes.
+//! chooses how far: a compaction uses all free places, a close only those that are worth the writes, and a checkpoint
+//! moves a few images of a file that is much too long.
 
-use crate::base::Result;
+use crate::base::{Error, Result};
 use crate::store::{PageStore, StoreStats};
 use crate::txn::checkpoint::Segments;
 use crate::txn::engine::Engine;
@@ -86,10 +87,16 @@ impl Engine {
             return;
         }
         let image = (stats.live_bytes / stats.pages.max(1)).max(1);
+        let images = STEP_BYTES / image;
         for _ in 0..(stats.live_bytes / MOVED_PART).div_ceil(STEP_BYTES) {
             let Some(_writer) = self.writer.try_lock_for(WAIT) else { return };
-            match store.relocate(from, usize::try_from(STEP_BYTES / image).unwrap_or(0)) {
-                Ok(0) => return,
+            // The old places are free after the next checkpoint only. Until then the dirty pages need other places.
+            let moved = self.ensure_room(images, 0).and_then(|()| {
+                let most = usize::try_from(images).unwrap_or(0);
+                store.relocate(from, most)
+            });
+            match moved {
+                Ok(0) | Err(Error::Full { .. }) => return,
                 Ok(_) => {}
                 // The page table names either the old or the new image of each page, and both are the same.
                 Err(cause) => {

@@ -129,6 +129,12 @@ impl PlaceAllocator {
         self.slots.iter().map(|(index, slot)| (*index, &*slot.region))
     }
 
+    /// The numbers of the regions with a used grain from region `first` on, in order.
+    pub(crate) fn regions_from(&self, first: u64) -> impl DoubleEndedIterator<Item = u64> {
+        let first = usize::try_from(first).unwrap_or(usize::MAX);
+        self.slots.range(first..).map(|(index, _)| *index as u64)
+    }
+
     /// From now on places begin at multiples of `align` grains, a divisor of a region's, where there is one.
     pub(crate) fn align_to(&mut self, align: u32) {
         self.align = align;

@@ -30,6 +30,9 @@ fn a_checkpoint_cuts_off_a_free_end_and_leaves_the_promised_room() {
     let cut = disk.size().unwrap();
     assert!(cut < full / 2, "{cut} of {full}");
     assert_eq!(store.stats().file_bytes, cut);
+    let chunks = store.state.lock().table.chunks();
+    let free = store.space.lock().allocator.longest_places(cut / GRAIN as u64);
+    assert!(free >= store.places_for(chunks, 400) + relocate::LEAST_SPARE, "{free} places");
     disk.set_room(cut);
     let seed = longest_seed();
     (5000..5400).for_each(|id| store.write(PageId(id), &sample(id, 1, seed)).unwrap());
