@@ -200,9 +200,7 @@ fn ranges_removed_on_a_nearly_full_device_leave_a_database_that_closes_and_goes_
 
 fn remove_ranges_on_a_nearly_full_device(store: StoreKind) -> Result<()> {
     let mut refused = 0;
-    // A changed page of `shadow` needs a whole slot more.
-    let step = if store == StoreKind::Shadow { 2 << 20 } else { 768 << 10 };
-    for space in (0..12u64).map(|number| number * step) {
+    for space in (0..12u64).map(|number| number << 21) {
         let volume = FailingVolume::new(space);
         let db = options(1 << 20).store(store).checkpoint_bytes(256 << 10).create_on(Arc::new(volume.clone()), NAME)?;
         for from in (0..40_000).step_by(1000) {
