@@ -4,7 +4,7 @@
 
 /// The likely place of a key, from 0 to `places`, which is at most 256. The key is `distance` greater than the first
 /// key, and the last key is `range` greater than the first, a number of `width` bits. `distance` is at most `range`.
-#[allow(clippy::cast_possible_truncation, reason = "cut to 32 bits before")]
+#[allow(clippy::cast_possible_truncation, reason = "both are shifted to at most 24 bits")]
 #[inline(always)]
 pub(crate) fn place(distance: u64, range: u64, width: u32, places: usize) -> usize {
     // Computed in 32 bits: the lost bits make no difference for so few places, and the division takes a third of the

@@ -406,7 +406,7 @@ const STREAMS: std::ops::Range<i32> = 0..3;
 
 /// Closes the standard streams of a child process, whose other threads are missing.
 fn close_streams() {
-    // SAFETY: nothing in this process uses these descriptors any more.
+    // SAFETY: nothing in this process uses these descriptors.
     STREAMS.for_each(|stream| drop(unsafe { File::from_raw_fd(stream) }));
 }
 
@@ -419,11 +419,11 @@ fn messages_to_closed_standard_streams_are_not_written_into_a_database() -> Resu
         let db = options().background(false).create(&path).unwrap();
         (0..2000).for_each(|key| put(&db, key).unwrap());
         for stream in STREAMS {
-            // SAFETY: the descriptor is free. If it is not, a file has it by mistake.
+            // SAFETY: the descriptor is closed, or belongs to a file of the database if the code is wrong.
             let mut stream = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(stream) });
             drop(stream.write_all(&[b'x'; 9000]));
         }
-        // It must not be repaired by a close.
+        // Closing the database could repair it, so it is not closed.
         std::mem::forget(db);
     });
     let db = Database::open(&path)?;

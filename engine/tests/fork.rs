@@ -116,7 +116,7 @@ fn a_read_in_a_child_process_writes_no_page_to_make_room_in_the_cache() -> Resul
         let path = folder.path().join("f");
         let db = options().background(false).store(store).create(&path)?;
         put_large(&db, 0..6000, 0)?;
-        // These fit the cache, so that nearly all of it is changed pages.
+        // These entries fit the cache, so nearly all pages in the cache are dirty.
         put_large(&db, 4400..6000, 1)?;
         put_large(&db, 4400..6000, 2)?;
         let before = files(folder.path());
@@ -138,7 +138,7 @@ fn a_read_in_a_child_process_writes_no_page_to_make_room_in_the_cache() -> Resul
 }
 
 #[test]
-fn an_unfinished_database_of_the_parent_outlives_a_child_process() -> Result<()> {
+fn a_child_process_does_not_remove_an_unfinished_database_of_its_parent() -> Result<()> {
     for empty in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
@@ -153,7 +153,7 @@ fn an_unfinished_database_of_the_parent_outlives_a_child_process() -> Result<()>
         assert!(files(folder.path()) == before, "a child process has written");
         match options().begin_create(&path) {
             Err(Error::Locked { .. }) if empty => {}
-            // It would remove the file of the other one if that were not locked.
+            // This call would remove the unfinished file of `new` if that file were not locked.
             other => drop(other?),
         }
         assert!(files(folder.path()) == before);

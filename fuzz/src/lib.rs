@@ -1,6 +1,6 @@
 //! One fuzz target per decoder, as plain functions.
 //!
-//! A target reports what is wrong by a panic: it fails an assertion, or expects what must be so.
+//! A target reports an error by a panic, from an assertion or from `expect`.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::cast_possible_truncation))]
 
 pub mod codec;

@@ -78,8 +78,8 @@ pub(crate) enum Command {
     /// Write all tables, or one, to a file that `restore` reads
     ///
     /// An existing file is replaced when the dump is complete. With --skip-damaged, the file must not exist: it could
-    /// be an earlier dump, with entries that are lost now. Each range of keys that cannot be read is then printed on
-    /// standard error.
+    /// be an earlier dump, with entries that this one cannot read. Each range of keys that cannot be read is then
+    /// printed on standard error.
     Dump(Dump),
     /// Make a new database from a file that `dump` wrote
     Restore(Restore),
@@ -321,7 +321,7 @@ pub(crate) struct Push {
     pub(crate) database: Database,
     /// The table
     pub(crate) table: String,
-    /// The values; one of them can be - for standard input, all of it, newlines included
+    /// The values; - reads one of them from standard input, to its end, newlines included
     #[arg(required = true, allow_negative_numbers = true)]
     pub(crate) values: Vec<OsString>,
     /// Read values and print keys as their stored bytes, in hexadecimal

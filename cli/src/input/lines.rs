@@ -8,7 +8,7 @@ use std::io::{BufRead, Read};
 /// The maximum number of bytes before the TAB: more than the longest key needs in hexadecimal. A longer line is not a
 /// key, and may have no end.
 const MAX_BEFORE_TAB: u64 = 4 * MAX_KEY as u64;
-/// The maximum number of bytes after that: the longest value in hexadecimal.
+/// The maximum number of bytes after the TAB: the longest value in hexadecimal, and the end of the line.
 const MAX_AFTER: u64 = 2 * MAX_VALUE + 1;
 
 /// Reads lines.

@@ -67,7 +67,8 @@ pub(crate) fn open(path: &Path) -> Result<(Box<dyn Read>, Option<u64>)> {
     Ok((Box::new(file), metadata.is_file().then_some(metadata.len())))
 }
 
-/// The text of a value that is an argument: standard input for `-`, line ends included; `hex` if it is in hexadecimal.
+/// Returns the text of a value argument. `-` reads standard input to its end, line ends included. `hex`: the text is
+/// hexadecimal.
 pub(crate) fn value(argument: &OsStr, hex: bool) -> Result<Vec<u8>> {
     if argument != "-" {
         return Ok(argument.as_encoded_bytes().to_vec());

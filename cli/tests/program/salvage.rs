@@ -89,7 +89,8 @@ fn a_damaged_inner_page_costs_nothing_and_a_damaged_table_is_not_compacted() {
         let digits = key.strip_suffix(b"......").filter(|digits| digits.iter().all(u8::is_ascii_digit))?;
         std::str::from_utf8(digits).unwrap().parse::<u32>().ok()
     };
-    // In a leaf the keys stand side by side, after two fences; in an inner page there are leaves between them.
+    // Neighbouring keys of a leaf have nearly consecutive numbers. In an inner page a whole leaf is between two of
+    // them.
     let keys: Vec<(usize, u32)> =
         (0..).zip(whole.windows(12)).filter_map(|(at, key)| Some((at, number(key)?))).collect();
     let apart = |two: &[(usize, u32)]| (5..100).contains(&two[0].1.abs_diff(two[1].1)) && two[1].0 - two[0].0 < 200;

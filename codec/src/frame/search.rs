@@ -23,7 +23,7 @@ struct FieldShuffle {
 
 impl FieldShuffle {
     #[allow(clippy::cast_possible_truncation)]
-    #[allow(clippy::indexing_slicing, reason = "tables by constants")]
+    #[allow(clippy::indexing_slicing, reason = "indexes are constants")]
     const fn of(width: u32) -> FieldShuffle {
         let mut shuffle = FieldShuffle { bytes: [0; 64], down: [0; LANES] };
         let mut lane = 0;
@@ -41,7 +41,7 @@ impl FieldShuffle {
     }
 }
 
-#[allow(clippy::indexing_slicing, reason = "tables by constants")]
+#[allow(clippy::indexing_slicing, reason = "indexes are constants")]
 static SHUFFLES: [FieldShuffle; (MOST - LEAST) as usize + 1] = {
     let mut shuffles = [const { FieldShuffle::of(LEAST) }; (MOST - LEAST) as usize + 1];
     let mut width = LEAST;

@@ -13,7 +13,7 @@ use crate::{Block, Found, Result};
 /// The position of each gap in sixteen whole groups of VarInt-GB. A number below 64 is a byte of the first 64 of their
 /// 80 bytes; a number from 64 on is a byte of the last 64.
 #[allow(clippy::cast_possible_truncation)]
-#[allow(clippy::indexing_slicing, reason = "tables by what is below their lengths")]
+#[allow(clippy::indexing_slicing, reason = "each index is below the length of its table")]
 static GROUPED: [u8; 64] = {
     let mut places = [0; 64];
     let mut gap = 0;
@@ -28,7 +28,7 @@ static GROUPED: [u8; 64] = {
 /// The positions of the gaps in a piece of VarInt-GB, by the number of gaps in the piece. Each gap has two bytes here;
 /// 0x80 gives a zero. A partial group has its control byte last.
 #[allow(clippy::cast_possible_truncation)]
-#[allow(clippy::indexing_slicing, reason = "tables by what is below their lengths")]
+#[allow(clippy::indexing_slicing, reason = "each index is below the length of its table")]
 static PIECES: [[u8; 16]; 9] = {
     let mut pieces = [[0x80; 16]; 9];
     let mut gaps = 0;
@@ -142,7 +142,7 @@ unsafe fn distances<const WITH_CONTROLS: bool>(body: &[u8]) -> (__m512i, __m512i
 /// # Safety
 /// The machine must have AVX-512.
 #[allow(clippy::cast_possible_truncation)]
-#[allow(clippy::indexing_slicing, reason = "tables by what is below their lengths")]
+#[allow(clippy::indexing_slicing, reason = "each index is below the length of its table")]
 #[inline(always)]
 unsafe fn piece<const WITH_CONTROLS: bool>(body: &[u8], gaps: usize, n: usize) -> __m128i {
     let at = if WITH_CONTROLS { 10 * n } else { 8 * n };

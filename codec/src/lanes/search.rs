@@ -44,7 +44,7 @@ struct RowWindow {
 
 impl RowWindow {
     #[allow(clippy::cast_possible_truncation)]
-    #[allow(clippy::indexing_slicing, reason = "tables by constants, and by what has been compared with their lengths")]
+    #[allow(clippy::indexing_slicing, reason = "indexes are constants, or are compared with the length first")]
     const fn of(width: u32, first_row: usize) -> RowWindow {
         let tail = (ROWS as u32 * width / 32) as u16 * 64;
         let rows = [Ending { high: 0, low: 0, up: 0 }; WINDOW];
@@ -67,7 +67,7 @@ impl RowWindow {
 
 /// The windows of each width by their first row. A window cannot begin with the last row, which has the window of the
 /// row before.
-#[allow(clippy::indexing_slicing, reason = "tables by constants, and by what has been compared with their lengths")]
+#[allow(clippy::indexing_slicing, reason = "indexes are constants, or are compared with the length first")]
 static WINDOWS: [[RowWindow; ROWS]; (MOST - LEAST) as usize + 1] = {
     let mut windows = [[RowWindow::of(LEAST, 0); ROWS]; (MOST - LEAST) as usize + 1];
     let mut width = LEAST;
@@ -86,7 +86,7 @@ static WINDOWS: [[RowWindow; ROWS]; (MOST - LEAST) as usize + 1] = {
 /// The positions of the bytes of the partial word's lanes. The word is in up to three rows of bytes, with zeros after
 /// them.
 #[allow(clippy::cast_possible_truncation)]
-#[allow(clippy::indexing_slicing, reason = "tables by constants, and by what has been compared with their lengths")]
+#[allow(clippy::indexing_slicing, reason = "indexes are constants, or are compared with the length first")]
 const TAIL_BYTES: __m512i = {
     let mut places = [63u8; 64];
     let mut lane = 0;
@@ -150,7 +150,7 @@ compiled_for! { Vbmi,
     /// # Safety
     /// `body` is a frame of the window's width with at least one whole word, and it has the window's rows. `high` has
     /// the words in which they end.
-    #[allow(clippy::indexing_slicing, reason = "tables by constants, and by what has been compared with their lengths")]
+    #[allow(clippy::indexing_slicing, reason = "indexes are constants, or are compared with the length first")]
     #[inline]
     unsafe fn compare(window: &RowWindow, high: [__m512i; WINDOW], body: *const u8, sought: u32, width: u32) -> (u32, u32) {
         // Fields are compared at the top of their lanes, with other bits below them.
@@ -175,7 +175,7 @@ compiled_for! { Vbmi,
     /// Like [`crate::Codec::lower_bound`], for a key that is greater than the first key and not greater than the last
     /// one. Returns `None` unless the block is full, all its bytes can be read, and the key is at or near the place
     /// that it would have if the keys were evenly spread.
-    #[allow(clippy::indexing_slicing, reason = "tables by constants, and by what has been compared with their lengths")]
+    #[allow(clippy::indexing_slicing, reason = "indexes are constants, or are compared with the length first")]
     #[inline]
     pub(super) fn find(block: &Block<u32>, bytes: &[u8], key: u32) -> Option<Found> {
         let (claimed, range) = (u32::from(block.extent), block.last - block.first);
@@ -197,7 +197,7 @@ compiled_for! { Vbmi,
 
     /// Like [`find`], for a frame with any other number of keys. `body` has the bytes of the block.
     #[allow(clippy::cast_possible_truncation)]
-    #[allow(clippy::indexing_slicing, reason = "tables by constants, and by what has been compared with their lengths")]
+    #[allow(clippy::indexing_slicing, reason = "indexes are constants, or are compared with the length first")]
     #[inline]
     pub(super) fn find_among(block: &Block<u32>, body: &[u8], key: u32) -> Option<Found> {
         let (claimed, range, count) = (u32::from(block.extent), block.last - block.first, usize::from(block.count));

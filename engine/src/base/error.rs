@@ -301,11 +301,11 @@ pub enum Error {
         /// The message of the first failure.
         cause: String,
     },
-    /// The database was opened by a parent process, before `fork` made this one. This process can neither write nor
-    /// close it, and should not read from it.
+    /// The database or volume was opened by a parent process, before `fork` made this one. This process can neither
+    /// write nor close it, and should not read from it.
     #[error("{path} was opened before `fork` made this process{OPEN_AFTER_FORK}", path = path.display())]
     Forked {
-        /// The file that cannot be written.
+        /// The path of the database, file or folder that cannot be written.
         path: PathBuf,
     },
     /// The cache is too small for the operations that run at the same time.

@@ -170,8 +170,8 @@ impl Database {
     }
 
     /// Begins a writing transaction. It waits until the writing transaction before it has ended, by
-    /// [`WriteTransaction::commit`] or by dropping it. In a thread that holds a writing transaction itself it waits for
-    /// ever, and so it does everywhere after [`std::mem::forget`] of a writing transaction. See
+    /// [`WriteTransaction::commit`] or by dropping it. A thread that already holds a writing transaction waits for
+    /// ever. After [`std::mem::forget`] of a writing transaction, every thread does. See
     /// [`Database::begin_write_within`].
     ///
     /// ```
@@ -196,8 +196,8 @@ impl Database {
     }
 
     /// Begins a writing transaction like [`Database::begin_write`], but waits at most for `timeout`. Returns `None` if
-    /// the writing transaction before it has not ended by then. Background work also keeps others from writing, each
-    /// time for a few milliseconds.
+    /// the writing transaction before it has not ended by then. It may also return `None` because background work
+    /// has the lock, for a few milliseconds at a time.
     ///
     /// ```
     /// use std::time::Duration;

@@ -202,7 +202,7 @@ impl DirectIo {
         })
     }
 
-    /// The length of the file. That of a block device never ends a read.
+    /// The length of the file. For a block device it is `u64::MAX`, because a short read of a device is an error.
     fn len(&self) -> Result<u64> {
         if self.fixed_len { Ok(u64::MAX) } else { Ok(self.file.metadata()?.len()) }
     }
@@ -213,7 +213,7 @@ impl DirectIo {
         let mut read = buffer.read(&self.file, start, usize_of(self.unit))?;
         if (read as u64) < self.unit {
             // Zeros written over bytes that could not be read would damage the neighbours of this write. The file may
-            // have become longer since the read, by a write after this unit. So the length comes first.
+            // have become longer since the read, by a write beyond this unit. So the length comes first.
             let len = len()?;
             read = buffer.read(&self.file, start, usize_of(self.unit))?;
             if (read as u64) < self.unit.min(len.saturating_sub(start)) {
@@ -301,7 +301,7 @@ mod tests {
         let direct = open(&folder.path().join("f"), 4096);
         let mut buffer = Buffer::new(4096);
         let len = || {
-            // Another write, after this unit was read for the first time.
+            // A write of the next unit makes the file longer, after this unit was read for the first time.
             direct.write_at(4096, &[2; 4096])?;
             direct.len()
         };

@@ -283,7 +283,7 @@ impl<'a> Cutter<'a> {
 
     /// Returns the bytes that the first key on the right gains if it was encoded against the key before. In an inner
     /// page it is the second key, because the first becomes bare. The pending entry is inserted after the other entries
-    /// are laid out: if it is the first on the right, the entry after it is the first until then and gains bytes.
+    /// are laid out. If it will be the first on the right, the next entry is the first until then, and gains the bytes.
     fn gained(&self, cut: usize) -> usize {
         match self.entry(cut) {
             _ if self.walked.is_empty() => 0,

@@ -1,6 +1,6 @@
 //! The one table of page stores: the number, the name and the implementation of each. [`StoreKind`] is generated from
-//! it. A new store needs a line here and a folder of its own, which implements [`StoreFormat`] and the traits that
-//! [`PageStore`] joins.
+//! it. A new store needs a line here, and a folder of its own with a type that implements [`StoreFormat`] and the
+//! traits that [`PageStore`] joins.
 
 use super::file::DatabaseFile;
 use super::options::DeltaBlocks;

@@ -17,7 +17,7 @@ impl PlaceBytes {
     /// A place of no bytes.
     pub const EMPTY: PlaceBytes = PlaceBytes { len: 0, bytes: [0; PlaceBytes::MAX] };
 
-    /// A place of these bytes; `None` where they are more than [`PlaceBytes::MAX`].
+    /// A place of these bytes; `None` if there are more than [`PlaceBytes::MAX`].
     pub fn new(place: &[u8]) -> Option<PlaceBytes> {
         let mut bytes = [0; PlaceBytes::MAX];
         bytes.get_mut(..place.len())?.copy_from_slice(place);
@@ -37,9 +37,9 @@ impl PlaceBytes {
     }
 }
 
-/// The error of a log record with a place that its store cannot have.
+/// The error for a log record whose place is not valid in its store.
 pub(super) fn no_place(lsn: Lsn) -> Error {
-    Error::CorruptLog { lsn, what: "a record with a place that cannot be one".into() }
+    Error::CorruptLog { lsn, what: "the place in a record is not a place in the file".into() }
 }
 
 impl Deref for PlaceBytes {

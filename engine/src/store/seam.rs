@@ -212,7 +212,7 @@ pub trait StoreCheckpoints {
     fn file(&self) -> &DatabaseFile;
 
     /// From now on the store writes what it needs to find a page after each flush of the page, and not only at
-    /// checkpoints. For stores that need nothing it changes nothing.
+    /// checkpoints. A store that needs nothing to find its pages ignores the call.
     fn persist_table(&self) {}
 
     /// Begins a checkpoint: notes the present state. Call it between two batches. It writes nothing. Only the newest
@@ -297,8 +297,9 @@ pub trait StoreRoom {
     fn ensure_room(&self, pages: u64) -> Result<()>;
 
     /// Moves up to `most` pages from byte `from` of the file on, the last ones first, to free places before them.
-    /// Returns how many have moved. After the next checkpoint [`StoreRoom::shrink`] cuts the file, and a later
-    /// checkpoint does so by itself. No transaction that has written pages outside the log may be open.
+    /// Returns how many have moved. The old places are free after the next checkpoint. [`StoreRoom::shrink`] then
+    /// truncates the file. Without that call, a later checkpoint truncates it if a large part at its end is free. No
+    /// transaction that has written pages outside the log may be open.
     fn relocate(&self, from: u64, most: usize) -> Result<usize> {
         let _ = (from, most);
         Ok(0)

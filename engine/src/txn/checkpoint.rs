@@ -124,8 +124,8 @@ impl Engine {
         Ok(segments)
     }
 
-    /// Makes the file of the next log segment ready, so that commits do not wait for it. If there can be no such file,
-    /// [`Engine::rotate`] finds that out, too.
+    /// Makes the file of the next log segment ready, so that commits do not wait for it. An error that does not
+    /// stop the log is ignored here: [`Engine::rotate`] tries again and reports it.
     fn prepare_segment(&self, log: &Log) -> Result<()> {
         match log.prepare_segment() {
             Err(cause @ Error::Poisoned { .. }) => {
@@ -147,7 +147,7 @@ impl Engine {
                 return Err(cause);
             }
             Err(cause) => {
-                tracing::warn!(%cause, "no log segment can be begun: the log continues in the old one");
+                tracing::warn!(%cause, "cannot begin a log segment: the log continues in the old one");
                 if matches!(cause, Error::Full { .. }) { Segments::Stuck } else { Segments::Postponed }
             }
         };
@@ -199,7 +199,7 @@ impl Engine {
         }
         let (segments, _) = self.poison_on_panic("it began a log segment", || self.rotate(log))?;
         if segments != Segments::Rotated {
-            // The next attempt is after another `Engine::segment_bytes`.
+            // The next attempt is made when the log has grown by `Engine::segment_bytes` again.
             log.postpone_rotation();
         }
         Ok(segments == Segments::Rotated)

@@ -445,9 +445,8 @@ fn the_cause_that_stopped_all_writing_is_reported_once() -> Result<()> {
     Ok(())
 }
 
-/// A transaction that was committed after a reader of a large value had panicked kept the pages of the value, which
-/// nothing led to. And while the reader was called, a lock was held, so a reader that wrote another large value waited
-/// for ever.
+/// The input of `put_stream` may panic: a commit after it must free the pages of the incomplete value. The input may
+/// also write another large value: no lock may be held while it is read.
 #[test]
 fn a_reader_of_a_large_value_panics_or_writes_another_value() -> Result<()> {
     struct Input<F>(usize, F);

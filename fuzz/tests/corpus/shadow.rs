@@ -19,7 +19,7 @@ fn hostile_files_with_right_checksums_are_safe_to_read_and_to_write() {
     replay("hostile_shadow", 1, hostile_shadow);
 }
 
-/// Bytes after the superblocks that lead to headers more often than random ones.
+/// Offsets after the superblocks. They hit headers more often than random offsets do.
 fn places() -> impl Strategy<Value = u32> {
     let block = (2u32..60, prop_oneof![0u32..64, 4060u32..4096]).prop_map(|(block, at)| block * 4096 + at);
     prop_oneof![block, 8192u32..300_000]

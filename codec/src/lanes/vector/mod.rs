@@ -68,7 +68,7 @@ pub(crate) unsafe trait Vector: Copy {
     unsafe fn load_bytes(from: *const u8) -> Self;
     unsafe fn store(self, to: *mut Self::Key);
     /// Stores the low byte of every lane, without space between the bytes.
-    #[allow(clippy::cast_possible_truncation, reason = "bytes of keys are what it is for")]
+    #[allow(clippy::cast_possible_truncation, reason = "it keeps only the low byte on purpose")]
     #[inline(always)]
     unsafe fn store_bytes(self, to: *mut u8) {
         let mut keys = MaybeUninit::<[Self::Key; 16]>::uninit();

@@ -70,8 +70,8 @@ impl Builder {
     /// The errors of [`Builder::open`]; [`Error::Full`] if the device has no space for both files; [`Error::Corrupt`],
     /// which names the table, if a page is damaged; and errors of reading and writing. After an error the old database
     /// is unchanged, except if one of the last steps has failed: a sync of the folder, or the removal of the old file.
-    /// Then the new database has the name, which a power cut can undo. The old file may stay as `NAME.ID.new`, and the
-    /// next conversion removes it.
+    /// Then the path leads to the new database, but after a power cut it may lead to the old one again. The old file
+    /// may stay as `NAME.ID.new`, and the next conversion removes it.
     pub fn convert(&self, path: impl AsRef<Path>, progress: impl FnMut(Progress)) -> Result<CompactReport> {
         let (volume, name) = existing(path.as_ref())?;
         self.convert_on(volume, &name, progress)

@@ -1,5 +1,6 @@
 //! Read transactions and writing transactions, and the tables that a read transaction opens.
 
+mod commit;
 mod dictionary;
 pub(super) mod read;
 pub(super) mod table_state;

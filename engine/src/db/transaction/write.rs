@@ -1,7 +1,8 @@
-//! Writing transactions: one at a time, atomic across tables. A transaction reads its own writes.
+//! Writing transactions: one at a time, atomic across tables. A transaction reads its own writes. Committing and
+//! discarding them must not be here: see `commit`.
 
 use super::read::check_types;
-use super::table_state::{Name, TableState, dropped_tables};
+use super::table_state::{Name, TableState};
 use super::unlogged_writer::UnloggedWriter;
 use crate::base::limits::{MAX_TABLE_NAME, max_record};
 use crate::base::{Error, Lsn, PageId, Result, TableId};
@@ -16,9 +17,7 @@ use crate::db::types::{Key, TableDef, TableOptions, Value};
 use crate::page::Record;
 use crate::store::PlaceBytes;
 use crate::tree::Tree;
-use crate::txn::{
-    Durability, EntryDelta, LastWrite, OwnedRecord, Runs, Step, Steps, WriteSet, WriterGuard, push_steps,
-};
+use crate::txn::{Durability, EntryDelta, LastWrite, OwnedRecord, Runs, WriteSet, WriterGuard};
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,14 +48,14 @@ pub(crate) type Adopted = (PageId, Option<PlaceBytes>);
 /// ```
 pub struct WriteTransaction {
     pub(crate) shared: Arc<Handle>,
-    writer: Option<WriterGuard>,
-    names: Mutex<BTreeMap<String, Name>>,
-    dropped: Mutex<Vec<(Tree, Runs)>>,
+    pub(super) writer: Option<WriterGuard>,
+    pub(super) names: Mutex<BTreeMap<String, Name>>,
+    pub(super) dropped: Mutex<Vec<(Tree, Runs)>>,
     pub(crate) adopted: Mutex<Vec<Adopted>>,
     pub(super) unlogged_writer: UnloggedWriter,
     /// The table of a bulk load that was dropped before it was finished.
     pub(crate) abandoned: Mutex<Option<String>>,
-    durability: Durability,
+    pub(super) durability: Durability,
     pub(super) next_table: Mutex<Option<u32>>,
     /// Entries of dictionaries in the catalog; `None` removes one.
     pub(super) dictionaries: Mutex<Vec<(Vec<u8>, Option<OwnedRecord>)>>,
@@ -345,130 +344,12 @@ impl WriteTransaction {
         Ok(tables)
     }
 
-    /// Commits all changes atomically. It returns when they have the durability of the transaction.
-    ///
-    /// ```
-    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
-    /// # let db = duramen::Database::in_memory()?;
-    /// # let tx = db.begin_write()?;
-    /// tx.open_table(TREES)?.put("oak", 700)?;
-    /// assert!(db.begin_read()?.tables()?.is_empty());
-    /// tx.commit()?;
-    /// assert_eq!(db.begin_read()?.open_table(TREES)?.len(), 1);
-    /// # Ok::<(), duramen::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// After [`Error::Full`], [`Error::Forked`] and errors of reading the database is unchanged. Other errors stop all
-    /// writing ([`Error::Poisoned`]) until the database is opened again.
-    pub fn commit(mut self) -> Result<()> {
-        self.shared.check_process()?;
-        self.await_pages()?;
-        let end = match self.apply() {
-            // Nothing has changed, so a second attempt is safe.
-            Err(Error::Full { .. }) => {
-                self.shared.engine.make_room(self.adopted.get_mut().iter().all(|(_, place)| place.is_none()))?;
-                self.apply()?
-            }
-            applied => applied?,
-        };
-        let dropped = self.dropped.get_mut().iter().map(|(tree, _)| tree.table);
-        dropped_tables(self.names.get_mut(), dropped).for_each(|table| self.shared.engine.forget_policy(table));
-        self.adopted.get_mut().clear();
-        self.names.get_mut().clear();
-        // Without changes, the commit still waits for earlier commits.
-        let end = end.unwrap_or_else(|| self.shared.engine.last_end());
-        self.shared.engine.note_awaited(end, self.durability);
-        drop(self.writer.take());
-        self.shared.engine.settle(end, self.durability)?;
-        self.shared.after_commit();
-        Ok(())
-    }
-
-    /// Discards all changes, as dropping the transaction does.
-    ///
-    /// ```
-    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
-    /// # let db = duramen::Database::in_memory()?;
-    /// # let tx = db.begin_write()?;
-    /// tx.open_table(TREES)?.put("oak", 700)?;
-    /// tx.abort();
-    /// assert!(db.begin_read()?.tables()?.is_empty());
-    /// # Ok::<(), duramen::Error>(())
-    /// ```
-    pub fn abort(self) {}
-
-    fn apply(&self) -> Result<Option<Lsn>> {
-        if let Some(table) = self.abandoned.lock().clone() {
-            let why =
-                "its bulk load was not finished, so the transaction cannot commit: repeat the transaction".to_owned();
-            return Err(Error::TableState { table, why });
-        }
-        let names = self.names.lock();
-        let mut states: Vec<(&String, ArcMutexGuard<RawMutex, TableState>)> = Vec::new();
-        let mut catalog_writes = WriteSet::default();
-        for (name, state) in names.iter() {
-            match state {
-                Name::Open(state) => states.push((name, state.try_lock_arc().ok_or_else(|| open_twice(name))?)),
-                Name::Gone => drop(catalog_writes.put(&catalog::table_key(name), None)),
-            }
-        }
-        let mut deltas = Vec::with_capacity(states.len());
-        // The tables of whose records only the number of entries changes.
-        let mut counted = Vec::new();
-        for (name, state) in &states {
-            let delta = self.entry_delta(state)?;
-            if state.created || state.entry_changed {
-                let mut entry = state.entry.clone();
-                entry.entries = entry.entries.saturating_add_signed(delta.entries);
-                catalog_writes.put(&catalog::table_key(name), Some(Record::inline(&entry.encode())));
-            } else if delta.entries != 0 {
-                counted.push((catalog::table_key(name), delta.entries));
-            }
-            deltas.push(delta);
-        }
-        for (key, record) in self.dictionaries.lock().iter() {
-            catalog_writes.put(key, record.as_ref().map(OwnedRecord::view));
-        }
-        if let Some(next) = *self.next_table.lock() {
-            catalog_writes.put(catalog::NEXT_ID, Some(Record::inline(&next.to_le_bytes())));
-        }
-        let (adopted, dropped) = (self.adopted.lock(), self.dropped.lock());
-        let has_writes = states.iter().any(|(_, state)| !state.writes.is_empty());
-        if !has_writes && catalog_writes.is_empty() && dropped.is_empty() {
-            return Ok(None);
-        }
-        let catalog = catalog_tree();
-        let mut steps = Steps::default();
-        let created: Vec<&Tree> = states.iter().filter(|(_, s)| s.created).map(|(_, s)| &s.entry.tree).collect();
-        let is_root = |page: PageId| created.iter().any(|tree| tree.root == page);
-        steps.extend(
-            adopted
-                .iter()
-                .filter(|(page, at)| at.is_some() || !is_root(*page))
-                .map(|&(page, place)| Step::Adopt { page, place }),
-        );
-        let bulk_loaded = |tree: &Tree| adopted.iter().any(|(page, at)| *page == tree.root && at.is_some());
-        steps.extend(created.iter().filter(|tree| !bulk_loaded(tree)).map(|&tree| Step::Create { tree }));
-        steps.extend(dropped.iter().map(|(tree, runs)| Step::Drop { tree, runs: *runs }));
-        let engine = &self.shared.engine;
-        for ((_, state), delta) in states.iter().zip(&deltas) {
-            push_steps(&mut steps, &state.entry.tree, &state.writes, delta);
-        }
-        let offset = TableEntry::ENTRIES_AT;
-        let counts =
-            counted.iter().map(|(key, delta)| Step::AddToRecord { tree: &catalog, key, offset, delta: *delta });
-        steps.set_catalog(&catalog, &catalog_writes, counts);
-        engine.prune_before_commit(self.shared.version_memory)?;
-        engine.commit(&steps, &catalog, states.iter().map(|(_, state)| state.loaded).sum()).map(Some)
-    }
-
     /// The number of entries of a table with the writes of the transaction.
     pub(crate) fn entries(&self, state: &TableState) -> Result<u64> {
         Ok(state.entry.entries.saturating_add_signed(self.entry_delta(state)?.entries))
     }
 
-    fn entry_delta(&self, state: &TableState) -> Result<EntryDelta> {
+    pub(super) fn entry_delta(&self, state: &TableState) -> Result<EntryDelta> {
         if state.writes.is_empty() {
             return Ok(EntryDelta::added(0));
         }
@@ -561,15 +442,6 @@ impl WriteTransaction {
     }
 }
 
-impl Drop for WriteTransaction {
-    fn drop(&mut self) {
-        // If pages could not be written, nothing is lost: the transaction does not commit.
-        let _ = self.await_pages();
-        let pages: Vec<PageId> = self.adopted.get_mut().drain(..).map(|(page, _)| page).collect();
-        self.shared.engine.release_pages(&pages);
-    }
-}
-
 fn check_name(name: &str) -> Result<()> {
     if (1..=MAX_TABLE_NAME).contains(&name.len()) {
         return Ok(());
@@ -589,7 +461,7 @@ fn check_entry(name: &str, entry: &TableEntry, page_size: usize) -> Result<()> {
     Err(Error::Option { option: "names of types", value: format!("{names} bytes long together"), expected })
 }
 
-fn open_twice(name: &str) -> Error {
+pub(super) fn open_twice(name: &str) -> Error {
     let why = "it is open already in this transaction: drop the other handle first".to_owned();
     Error::TableState { table: name.to_owned(), why }
 }

@@ -148,9 +148,9 @@ const PART_IN_FILES: u8 = 5;
 /// The properties of a new table's keys.
 #[derive(Clone, Copy, Debug)]
 pub struct KeysToKeep<'a> {
-    /// What errors call the type of the keys.
+    /// The name of the type of the keys in error messages.
     pub type_name: &'a str,
-    /// True if the keys are integers whose bytes, read as a big-endian number, have their order.
+    /// True if the keys are integers, and their bytes as big-endian numbers sort as the integers do.
     pub integers: bool,
     /// The length of each key in bytes, if all have the same length.
     pub width: Option<usize>,

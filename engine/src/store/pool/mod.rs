@@ -58,8 +58,8 @@ pub struct PoolStats {
     pub bytes: u64,
 }
 
-/// What changes with each miss and each write. These fields have cache lines of their own: otherwise a thread that
-/// misses a page would delay all that only look at other fields of the pool. The counts of statistics need no order
+/// The fields that change with each miss and each write. They have cache lines of their own, so that a thread that
+/// misses a page does not delay threads that only read other fields of the pool. The counts of statistics need no order
 /// among each other.
 #[derive(Default)]
 #[repr(align(128))]

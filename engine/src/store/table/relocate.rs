@@ -14,9 +14,10 @@ use crate::io::{WriteKind, read_what_can_be};
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
-/// A relocation reads at least this number of regions, if there are as many.
-const LEAST_REGIONS: u64 = 4;
-/// It moves at least this number of chunks of the page table.
+/// A relocation may read this number of regions beside those that the images to be moved can fill. Without them, a
+/// small relocation might find no image that can move.
+const EXTRA_REGIONS: u64 = 4;
+/// The limit of moved chunks of the page table is never less than this number.
 const LEAST_CHUNKS: usize = 256;
 
 /// A checkpoint cuts off the free end of the file if the end has at least this part of the file, and this number of
@@ -31,11 +32,13 @@ pub(super) const LEAST_SPARE: u64 = 64;
 
 impl TableStore {
     /// Moves up to `most` images from byte `from` of the file on, the highest first, to lower places. The next
-    /// checkpoint also rewrites each chunk of the page table that is there. A page does not move if no lower place is
-    /// free for it. The places that become empty are free after the next checkpoint.
+    /// checkpoint also moves chunks of the page table that are there: at most `most` or [`LEAST_CHUNKS`] of them,
+    /// whichever is more. A page does not move if no lower place is free for it. The places that become empty are free
+    /// after the next checkpoint.
     ///
     /// Each image contains its page id. So this reads the file from its end, and no more of the page table than the
-    /// entries of the pages that are there. It reads a few times the bytes of `most` images, even if fewer can move.
+    /// entries of the pages that are there. It reads at most twice the bytes of `most` longest images, and
+    /// [`EXTRA_REGIONS`], even if fewer images can move.
     pub(super) fn relocate(&self, from: u64, most: usize) -> Result<usize> {
         let first = from / GRAIN as u64;
         let (mut moved, mut piece) = (0, Vec::new());
@@ -49,12 +52,12 @@ impl TableStore {
         Ok(moved)
     }
 
-    /// The last regions of the file that have a used grain at `first` or after it, the last one first: about twice as
-    /// many as `most` images fill.
+    /// The last regions of the file that have a used grain at `first` or after it, the last one first: at most
+    /// [`EXTRA_REGIONS`] more than twice as many as `most` images fill.
     fn used_regions(&self, first: u64, most: usize) -> Vec<Extent> {
         let len = *self.len.lock() / GRAIN as u64;
         let region = u64::from(REGION);
-        let enough = LEAST_REGIONS + most as u64 * self.longest_image() * 2 / region;
+        let enough = EXTRA_REGIONS + most as u64 * self.longest_image() * 2 / region;
         let space = self.space.lock();
         let regions = space.allocator.regions_from(first / region).rev().map(|index| index * region);
         let parts = regions.map(|start| Extent { first: start, grains: region.min(len.saturating_sub(start)) });
@@ -114,8 +117,8 @@ impl TableStore {
         moved.map(|replaced| replaced.is_some())
     }
 
-    /// Makes the next checkpoint write chunks and groups from grain `first` on to new places: as many as `most`, or a
-    /// few. It writes a group if one of the group's chunks is marked.
+    /// Makes the next checkpoint write chunks and groups from grain `first` on to new places, at most
+    /// `most` or [`LEAST_CHUNKS`] of them, whichever is more. It writes a group if one of the group's chunks is marked.
     fn move_chunks(&self, first: u64, most: usize) -> Result<()> {
         for index in self.chunks_from(first + grains_of(CHUNK_BYTES)).into_iter().take(most.max(LEAST_CHUNKS)) {
             self.with_chunks(|state| state.table.mark_changed(index))?;

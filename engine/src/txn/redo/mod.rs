@@ -132,7 +132,8 @@ impl<'a> Redo<'a> {
     }
 
     /// Replays every batch of `reader`. Takes several batches at once, so that the pages that they change are read from
-    /// the device together. `progress` gets the bytes of the log that were applied so far, but never all of them.
+    /// the device together. Calls `progress` with the bytes of the log that have been applied. The caller reports the
+    /// end.
     pub(crate) fn run(mut self, reader: &mut LogReader, progress: &mut dyn FnMut(u64)) -> Result<Redone> {
         self.found.end = reader.end_state().lsn;
         loop {

@@ -16,13 +16,14 @@ const MAX_ROUNDS: usize = 64;
 /// Free bytes that are not worth a checkpoint.
 const SMALL_FREE: u64 = 256 << 10;
 
-/// While the database is open, pages stay where they are in a file of this many times the live images, and
+/// While the database is open, pages are moved only if the file is longer than this part (7/4) of the live images, plus
 /// [`SMALL_OPEN`] bytes. Superseded places and the free ones between images need about this length.
 const OPEN_LENGTH: (u64, u64) = (7, 4);
 const SMALL_OPEN: u64 = 4 << 20;
 /// Bytes of images that are moved while writing transactions wait.
 const STEP_BYTES: u64 = 1 << 20;
-/// The part of the live images that is moved after a checkpoint. A checkpoint of the places replaces an eighth of them.
+/// After a checkpoint, images with this part of the live bytes are moved, rounded up to [`STEP_BYTES`]. This is little
+/// beside the writes that make a checkpoint of the places due, an eighth of the live bytes.
 const MOVED_PART: u64 = 128;
 /// How long a checkpoint waits for a writing transaction, before it moves images.
 const WAIT: Duration = Duration::from_millis(1);
@@ -90,7 +91,7 @@ impl Engine {
         let images = STEP_BYTES / image;
         for _ in 0..(stats.live_bytes / MOVED_PART).div_ceil(STEP_BYTES) {
             let Some(_writer) = self.writer.try_lock_for(WAIT) else { return };
-            // The old places are free after the next checkpoint only. Until then the dirty pages need other places.
+            // The old places are free only after the next checkpoint. Until then the dirty pages need other places.
             let moved = self.ensure_room(images, 0).and_then(|()| {
                 let most = usize::try_from(images).unwrap_or(0);
                 store.relocate(from, most)
@@ -98,7 +99,7 @@ impl Engine {
             match moved {
                 Ok(0) | Err(Error::Full { .. }) => return,
                 Ok(_) => {}
-                // The page table names either the old or the new image of each page, and both are the same.
+                // The page table names either the old or the new image of each page, and both have the same content.
                 Err(cause) => {
                     tracing::warn!(%cause, "the file stays longer than it must be");
                     return;

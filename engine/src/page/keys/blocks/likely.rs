@@ -28,7 +28,7 @@ pub(super) fn parts(
         Codec::For | Codec::SimdFor => (24, 64 * 9 / 8 + 64),
         Codec::VByte | Codec::MaskedVByte | Codec::VarIntGb | Codec::StreamVByte | Codec::Bp128 => return None,
     };
-    // Keys are spread evenly after the index.
+    // The blocks begin after the index, and the keys are spread evenly over them.
     let index = FRONT + page_size / if rule.is_short() { one_in / 2 } else { one_in };
     let at = index + ((part()?.min(1 << 16) * page_size.saturating_sub(index)) >> 16);
     Some([0..index, at.saturating_sub(reach)..at + reach])

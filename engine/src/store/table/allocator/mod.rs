@@ -2,8 +2,9 @@
 //!
 //! It is a bitmap with 1 bit for each grain of 512 bytes, in regions of 1 MiB. Only regions with a used grain are in
 //! memory. So the size of the map is 1/4096 of these regions, however long and fragmented the file is. The lowest free
-//! place is allocated first, so that the end of the file becomes free and can be truncated. For each length the map
-//! remembers the lowest region that may have such a run, so that full regions are not searched again.
+//! run of the wanted length is allocated first, so that the end of the file becomes free and can be truncated. A batch
+//! of images prefers one long run to many short ones, see [`LOOSE_PART`]. For each length the map remembers the lowest
+//! region that may have such a run, so that full regions are not searched again.
 
 #[cfg(test)]
 mod tests;
@@ -16,8 +17,8 @@ use std::collections::BTreeMap;
 /// small batch.
 const MOST_FOR_TOGETHER: usize = 512;
 
-/// A long free run is taken only where the file could end if this part of its used grains were free between them. So
-/// the end of the file becomes free, and images are still written in runs.
+/// A free run for several images is used only if it ends within the first `used + used / LOOSE_PART` grains of the
+/// file. Otherwise shorter runs nearer the start are used, so that the end of the file becomes free.
 const LOOSE_PART: u64 = 2;
 
 /// The free map.

@@ -184,7 +184,7 @@ fn a_long_free_run_is_used_unless_the_file_could_be_much_shorter() {
         assert!(allocate_all(&mut allocator, &[16; 8 * REGION as usize / 16 - 8], &mut firsts));
         let region = |first: u64| first / u64::from(REGION);
         for (index, &first) in firsts.iter().enumerate() {
-            // Half of the others are free, one by one, and the last image stays.
+            // Every second image of the regions 0 to 5 is released, and all of region `free` but the last image.
             if (region(first) == free && index + 1 < firsts.len()) || (index % 2 == 0 && region(first) < 6) {
                 allocator.release(Extent { first, grains: 16 });
             }

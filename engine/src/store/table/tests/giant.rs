@@ -160,7 +160,7 @@ struct GiantMap {
 }
 
 impl GiantMap {
-    /// Of a file with so many pages, and with groups and a directory after them.
+    /// The map of a file with this number of pages. `behind` is the extent of the groups and the directory after them.
     fn new(pages: u32, behind: Extent) -> GiantMap {
         let bitmap = |used: Range<u32>| {
             let (mut region, mut bytes) = (Region::new(), Vec::new());
