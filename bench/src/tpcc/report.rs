@@ -122,6 +122,7 @@ fn phase(args: &Args, phase: &Phase) -> Value {
         "write_calls": written.calls, "written_bytes": written.logical_bytes, "syncs": counts.syncs,
         "compression_attempts": compression.compressed + compression.missed,
         "compressed_pages": compression.compressed, "missed_pages": compression.missed,
+        "recompressed_pages": compression.recompressed,
         "decompressed_pages": compression.decompressed, "split_pages": compression.split,
         "compress_seconds": compression.compress_time.as_secs_f64(),
         "decompress_seconds": compression.decompress_time.as_secs_f64(),

@@ -141,8 +141,7 @@ impl<'a> Page<'a> {
     }
 
     fn check_fences(&self, keys: KeyListKind) -> CheckResult {
-        let size = self.bytes().len();
-        let longest = limits::max_inline_key(size) + 1;
+        let (size, longest) = (self.bytes().len(), self.longest_key());
         let prefix = self.header().u16(header::PREFIX);
         let lower = self.lower_fence();
         ensure(prefix <= lower.len(), || format!("its prefix of {prefix} bytes exceeds its fence of {}", lower.len()))?;
@@ -203,8 +202,10 @@ impl Page<'_> {
     fn check_order(&self, first: usize) -> CheckResult {
         let list = self.key_list();
         let (mut previous, mut key) = (Vec::new(), Vec::new());
-        for slot in first..self.count() {
+        if let Some(slot) = self.first_longer(first, self.longest_key()) {
             self.check_len(slot, self.key_len(slot))?;
+        }
+        for slot in first..self.count() {
             // Images of long keys need not rise byte by byte. Such keys are compared whole.
             if slot > first && !list.is_above_previous(slot) {
                 self.key_into(slot - 1, &mut previous);
@@ -233,9 +234,13 @@ impl Page<'_> {
         Ok(())
     }
 
+    /// The most bytes of a key image in the page.
+    fn longest_key(&self) -> usize {
+        limits::max_inline_key(self.bytes().len()) + 1
+    }
+
     fn check_len(&self, slot: usize, len: usize) -> CheckResult {
-        let longest = limits::max_inline_key(self.bytes().len()) + 1;
-        ensure(len <= longest, || format!("key {slot} is too long: {len} bytes"))
+        ensure(len <= self.longest_key(), || format!("key {slot} is too long: {len} bytes"))
     }
 
     /// Accepts two keys that do not rise only if the page cannot decide their order.

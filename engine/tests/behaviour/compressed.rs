@@ -143,3 +143,30 @@ fn compression_saves_space_in_each_store_and_recovery_keeps_it() -> Result<()> {
     }
     Ok(())
 }
+
+/// The first image of a page is compressed. A later one is recompressed.
+#[test]
+fn the_metrics_tell_recompressed_pages_from_new_ones() -> Result<()> {
+    const TABLE: TableDef<u64, &[u8]> = TableDef::new("t");
+    for store in [StoreKind::Table, StoreKind::Shadow] {
+        let builder = Database::builder().background(false).store(store).delta(DeltaBlocks::OFF).page_size(16384);
+        let db = builder.create_on(Arc::new(MemoryVolume::new()), NAME)?;
+        let put = |keys: std::ops::Range<u64>, value: u8| -> Result<_> {
+            let before = db.metrics().compression;
+            let tx = db.begin_write()?;
+            let mut table = tx.open_table(TABLE.compression(Compression::Lz4))?;
+            keys.into_iter().try_for_each(|key| table.put(key, [value; 100].as_slice()).map(drop))?;
+            drop(table);
+            tx.commit()?;
+            db.checkpoint()?;
+            Ok(db.metrics().compression.since(&before))
+        };
+        let new = put(0..20_000, 1)?;
+        assert!(new.compressed > 100 && new.missed == 0 && new.recompressed == 0, "{store:?}: {new:?}");
+        let changed = put(7..8, 2)?;
+        assert_eq!((changed.compressed, changed.recompressed), (1, 1), "{store:?}");
+        let more = put(20_000..40_000, 1)?;
+        assert!(more.compressed > 100 && (1..10).contains(&more.recompressed), "{store:?}: {more:?}");
+    }
+    Ok(())
+}

@@ -50,6 +50,8 @@ pub(in crate::store) struct Prepared {
     pub(in crate::store) encoding: Encoding,
     /// Bytes of the place.
     pub(in crate::store) place: usize,
+    /// It was given to a coder, with or without success.
+    pub(in crate::store) was_tried: bool,
     /// It missed the target of its table and is to be split.
     pub(in crate::store) is_to_be_split: bool,
 }
@@ -64,7 +66,8 @@ pub(in crate::store) struct Job<'a> {
 impl<'a> Job<'a> {
     /// A job for a packed page. `out` gets the content if it is compressed.
     pub(in crate::store) fn new(packed: &'a [u8], out: &'a mut Vec<u8>) -> Job<'a> {
-        Job { packed, out, prepared: Prepared { encoding: Encoding::Plain, place: 0, is_to_be_split: false } }
+        let prepared = Prepared { encoding: Encoding::Plain, place: 0, was_tried: false, is_to_be_split: false };
+        Job { packed, out, prepared }
     }
 
     /// The bytes to write, once the page is prepared.
@@ -201,7 +204,8 @@ impl PageCompression {
         let policy = self.policies.read().get(&table).copied().unwrap_or_default();
         // A page that is to be split if it misses its target is always tried.
         let is_tried = || policy.overflow == Overflow::Split || self.attempts.is_worthwhile(table);
-        let encoding = places.most_compressed(policy, packed.len()).filter(|_| is_tried()).and_then(|most| {
+        let most = places.most_compressed(policy, packed.len()).filter(|_| is_tried());
+        let encoding = most.and_then(|most| {
             let started = Instant::now();
             let primed = self.primed(table, policy);
             let encoding = coders.compress(policy.compression, primed.as_deref(), packed, most, out);
@@ -213,6 +217,7 @@ impl PageCompression {
         Prepared {
             encoding: encoding.unwrap_or(Encoding::Plain),
             place: places.place_len(policy, len),
+            was_tried: most.is_some(),
             is_to_be_split: encoding.is_none() && places.is_to_be_split(policy, packed),
         }
     }
@@ -278,6 +283,11 @@ impl PageCompression {
     /// Forgets a dictionary whose pages are free.
     pub(crate) fn forget_dictionary(&self, id: DictionaryId) {
         self.dictionaries.remove(id);
+    }
+
+    /// Counts pages that were given to a coder and have replaced an image.
+    pub(in crate::store) fn note_recompressed(&self, pages: u64) {
+        self.counters.note_recompressed(pages);
     }
 
     /// Counts a page that was decompressed.

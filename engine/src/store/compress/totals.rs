@@ -12,6 +12,8 @@ pub struct CompressionTotals {
     pub compressed: u64,
     /// Pages whose compression saved no place or missed the target: they were written uncompressed.
     pub missed: u64,
+    /// How many of both were recompressed: the page had an image before.
+    pub recompressed: u64,
     /// The time of both, with the decompression that checks the result.
     pub compress_time: Duration,
     /// Pages that were decompressed when they were read.
@@ -36,6 +38,7 @@ impl CompressionTotals {
         CompressionTotals {
             compressed: self.compressed.saturating_sub(earlier.compressed),
             missed: self.missed.saturating_sub(earlier.missed),
+            recompressed: self.recompressed.saturating_sub(earlier.recompressed),
             compress_time: self.compress_time.saturating_sub(earlier.compress_time),
             decompressed: self.decompressed.saturating_sub(earlier.decompressed),
             decompress_time: self.decompress_time.saturating_sub(earlier.decompress_time),
@@ -49,6 +52,7 @@ impl CompressionTotals {
 pub(in crate::store) struct CompressionCounters {
     compressed: AtomicU64,
     missed: AtomicU64,
+    recompressed: AtomicU64,
     compress_time: AtomicU64,
     decompressed: AtomicU64,
     decompress_time: AtomicU64,
@@ -62,6 +66,11 @@ impl CompressionCounters {
         self.compress_time.fetch_add(nanoseconds(started), Ordering::Relaxed);
     }
 
+    /// Counts pages that were given to a coder and have replaced an image.
+    pub(in crate::store) fn note_recompressed(&self, pages: u64) {
+        self.recompressed.fetch_add(pages, Ordering::Relaxed);
+    }
+
     /// Counts a page that was decompressed.
     pub(in crate::store) fn note_decompressed(&self, started: Instant) {
         self.decompressed.fetch_add(1, Ordering::Relaxed);
@@ -73,6 +82,7 @@ impl CompressionCounters {
         CompressionTotals {
             compressed: of(&self.compressed),
             missed: of(&self.missed),
+            recompressed: of(&self.recompressed),
             compress_time: Duration::from_nanos(of(&self.compress_time)),
             decompressed: of(&self.decompressed),
             decompress_time: Duration::from_nanos(of(&self.decompress_time)),

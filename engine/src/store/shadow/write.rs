@@ -28,6 +28,8 @@ struct QueuedPage {
     is_delta: bool,
     /// Blocks at the end of the slot that have a short image; `None`: the slot has the whole page.
     short: Option<usize>,
+    /// It was given to a coder, with or without success.
+    was_tried: bool,
     /// It missed the target of its table and is to be split.
     is_to_be_split: bool,
 }
@@ -35,7 +37,7 @@ struct QueuedPage {
 impl QueuedPage {
     /// A whole page.
     fn whole(id: PageId, bytes: Range<usize>) -> QueuedPage {
-        QueuedPage { id, bytes, is_delta: false, short: None, is_to_be_split: false }
+        QueuedPage { id, bytes, is_delta: false, short: None, was_tried: false, is_to_be_split: false }
     }
 }
 
@@ -155,7 +157,7 @@ impl ShadowStore {
         page.packed_into(packed);
         let lsn = page.lsn();
         let prepared = self.compression.prepare(coders, packed, compressed);
-        part.is_to_be_split = prepared.is_to_be_split;
+        (part.was_tried, part.is_to_be_split) = (prepared.was_tried, prepared.is_to_be_split);
         if prepared.place >= self.geometry.slot() {
             return;
         }
@@ -187,6 +189,8 @@ impl ShadowStore {
             let mut state = self.state.lock();
             match written {
                 Ok(now) => {
+                    let had_image = state.pages.get(part.id).kind() == Kind::Present;
+                    self.compression.note_recompressed(u64::from(part.was_tried && had_image));
                     state.failed.remove(&part.id);
                     state.pages.set(part.id, now);
                     state.unsynced.push(part.id);

@@ -120,6 +120,7 @@ struct BatchedImage {
     grains: u32,
     crc: u32,
     first: u64,
+    was_tried: bool,
     is_to_be_split: bool,
 }
 
@@ -168,7 +169,8 @@ impl ImageBatch {
         pack(&mut self.bytes);
         let len = self.bytes.len() - start - IMAGE_HEADER;
         self.bytes.resize(start + (IMAGE_HEADER + len).next_multiple_of(GRAIN), 0);
-        self.entries.push(BatchedImage { page, start, len, grains: 0, crc: 0, first: 0, is_to_be_split: false });
+        let (was_tried, is_to_be_split) = (false, false);
+        self.entries.push(BatchedImage { page, start, len, grains: 0, crc: 0, first: 0, was_tried, is_to_be_split });
     }
 
     /// Compresses the pages with the policies of their tables, gives each image the length of its place, a multiple of
@@ -186,7 +188,7 @@ impl ImageBatch {
         sealed.clear();
         for (entry, job) in entries.iter_mut().zip(jobs) {
             let (prepared, content) = (job.prepared, job.content());
-            entry.is_to_be_split = prepared.is_to_be_split;
+            (entry.was_tried, entry.is_to_be_split) = (prepared.was_tried, prepared.is_to_be_split);
             (entry.start, entry.len) = (sealed.len(), content.len());
             sealed.resize(entry.start + IMAGE_HEADER, 0);
             sealed.extend_from_slice(content);
@@ -212,6 +214,11 @@ impl ImageBatch {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();
+    }
+
+    /// For each image: was its page given to a coder when it was sealed?
+    pub(crate) fn tried(&self) -> impl Iterator<Item = bool> + '_ {
+        self.entries.iter().map(|entry| entry.was_tried)
     }
 
     /// The page and the location of each image, once they have been written.

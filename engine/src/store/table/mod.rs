@@ -244,14 +244,16 @@ impl TableStore {
         }
         self.load_chunks_of(batch.sizes().map(|(id, _)| id))?;
         batch.set_places(&self.take_places(&sizes)?);
-        let mut entered = 0;
+        let (mut entered, mut recompressed) = (0, 0);
         let written = self.write_runs(WriteKind::Page, batch.runs()).and_then(|()| {
-            batch.locations().try_for_each(|(id, location)| {
-                self.enter(id, location, purpose)?;
+            batch.locations().zip(batch.tried()).try_for_each(|((id, location), was_tried)| {
+                let had_image = self.enter(id, location, purpose)?;
                 entered += 1;
+                recompressed += u64::from(was_tried && had_image);
                 Ok(())
             })
         });
+        self.compression.note_recompressed(recompressed);
         if let Err(error) = written {
             let mut space = self.space.lock();
             batch.locations().skip(entered).for_each(|(_, at)| space.allocator.release(at.place.extent()));
@@ -265,20 +267,20 @@ impl TableStore {
     }
 
     /// Enters an image in the page table. The locks are taken and released for each image, so that reads and commits do
-    /// not wait for a whole batch.
-    fn enter(&self, id: PageId, location: Location, purpose: Purpose) -> Result<()> {
+    /// not wait for a whole batch. True: the page had an image before.
+    fn enter(&self, id: PageId, location: Location, purpose: Purpose) -> Result<bool> {
         self.supersede(id, Some(PageEntry { location, fresh: purpose == Purpose::Flush, checked: true }))
     }
 
-    /// Sets a page's entry, and frees its old place as early as is safe.
-    fn supersede(&self, id: PageId, new: Option<PageEntry>) -> Result<()> {
+    /// Sets a page's entry, and frees its old place as early as is safe. True: it had an entry before.
+    fn supersede(&self, id: PageId, new: Option<PageEntry>) -> Result<bool> {
         let replaced = self.with_chunks(|state| {
             let replaced = state.replace(id, new)?;
             self.pass_on_counts(state);
             Ok(replaced)
         })?;
         self.free(&replaced);
-        Ok(())
+        Ok(replaced.old.is_some())
     }
 
     /// Frees what a new entry of the page table has replaced.
@@ -406,7 +408,7 @@ impl StoreWrites for TableStore {
 
     /// Its place is used again as soon as that is safe.
     fn drop_page(&self, id: PageId) -> Result<()> {
-        self.supersede(id, None)
+        self.supersede(id, None).map(drop)
     }
 }
 
