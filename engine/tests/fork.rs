@@ -16,12 +16,16 @@ use duramen_sim::{HookedVolume, Hooks};
 use numbers::{TABLE, keys};
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 use stores::STORES;
 
 /// A table that is larger than the cache.
 const LARGE: TableDef<u64, &[u8]> = TableDef::new("large");
+
+/// How often a child process is made while threads of the parent work.
+const FORKS: usize = 40;
 
 fn options() -> Builder {
     Database::builder().cache(1 << 20).page_size(4096)
@@ -225,6 +229,56 @@ fn a_child_process_does_not_wait_for_a_thread_of_its_parent_that_writes_pages() 
     let db = options.open_on(volume, "f")?;
     assert_eq!(keys(&db)?, 1);
     assert_eq!(db.verify(|_| ())?.findings, []);
+    Ok(())
+}
+
+/// A thread of the parent often holds the locks of the snapshots at the time of the fork.
+#[test]
+fn a_child_process_drops_a_snapshot_without_the_locks_of_its_parent() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Arc::new(options().background(false).create(folder.path().join("f"))?);
+    put(&db, 1)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let threads: Vec<_> = (0..2)
+        .map(|_| {
+            let (db, stop) = (db.clone(), stop.clone());
+            std::thread::spawn(move || while !stop.load(Ordering::Relaxed) && db.begin_read().is_ok() {})
+        })
+        .collect();
+    let mut reader = db.begin_read()?;
+    for _ in 0..FORKS {
+        reader = in_child(reader, drop);
+    }
+    stop.store(true, Ordering::Relaxed);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!((keys(&db)?, db.stats().snapshots), (1, 1));
+    drop(reader);
+    assert_eq!(db.stats().snapshots, 0);
+    Ok(())
+}
+
+#[test]
+fn a_child_process_does_not_wait_for_the_threads_of_its_parent_that_read_ahead() -> Result<()> {
+    const MIB: usize = 1 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let volume = FileVolume::open(folder.path())?;
+    let mut file = volume.open("f", OpenMode::CreateNew)?;
+    file.write_at(0, &vec![7; 4 * MIB])?;
+    file.sync()?;
+    if !file.use_direct_io()? {
+        println!("SKIPPED: this test needs a file system with direct I/O");
+        return Ok(());
+    }
+    for _ in 0..FORKS {
+        file.will_read(0, 4 * MIB as u64);
+        file = in_child(file, |file| {
+            file.will_read(0, 4 * MIB as u64);
+            let mut bytes = vec![0; 4 * MIB];
+            file.read_at(0, &mut bytes).unwrap();
+            assert!(bytes == [7; 4 * MIB]);
+            drop(file);
+        });
+    }
     Ok(())
 }
 

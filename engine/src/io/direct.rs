@@ -127,11 +127,11 @@ impl DirectIo {
     }
 
     fn with_buffer<R>(&self, work: impl FnOnce(&mut Buffer) -> R) -> R {
-        let kept = self.buffers.lock().pop();
+        // It does not wait for the lock. In a child process that `fork` has made, nobody may release it.
+        let kept = self.buffers.try_lock().and_then(|mut kept| kept.pop());
         let mut buffer = kept.unwrap_or_else(|| Buffer::new(MOST_CALL));
         let done = work(&mut buffer);
-        let mut kept = self.buffers.lock();
-        if kept.len() < KEPT {
+        if let Some(mut kept) = self.buffers.try_lock().filter(|kept| kept.len() < KEPT) {
             kept.push(buffer);
         }
         done

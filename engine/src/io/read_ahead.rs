@@ -5,6 +5,7 @@
 //!
 //! Eight threads read, in requests of up to 64 KiB. They keep at most 8 MiB that is not used yet.
 
+use super::Opener;
 use super::direct::{ALIGNMENT, Buffer};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, VecDeque};
@@ -63,10 +64,12 @@ struct Shared {
     read: Condvar,
 }
 
-/// The pieces of a file that are read ahead, and the threads that read them.
+/// The pieces of a file that are read ahead, and the threads that read them. A child process that `fork` has made has
+/// no such threads. There nothing is read ahead, and nothing waits for a piece or for a lock.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
     shared: Arc<Shared>,
+    opener: Opener,
     /// They start when they are first needed.
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -143,12 +146,12 @@ impl ReadAheadState {
 impl ReadAhead {
     pub(super) fn new(file: Arc<File>) -> ReadAhead {
         let shared = Shared { file, state: Mutex::default(), work: Condvar::new(), read: Condvar::new() };
-        ReadAhead { shared: Arc::new(shared), threads: Mutex::default() }
+        ReadAhead { shared: Arc::new(shared), opener: Opener::this(), threads: Mutex::default() }
     }
 
     /// Begins to read from `start` to `end`, which must be aligned.
     pub(super) fn begin(&self, start: u64, end: u64) {
-        if !self.start_threads() {
+        if !self.opener.is_this() || !self.start_threads() {
             return;
         }
         let mut state = self.shared.state.lock();
@@ -187,6 +190,9 @@ impl ReadAhead {
 
     /// Copies the bytes at `offset` if all of them are read ahead; waits for those that are being read.
     pub(super) fn take(&self, offset: u64, buf: &mut [u8]) -> bool {
+        if !self.opener.is_this() {
+            return false;
+        }
         let mut state = self.shared.state.lock();
         state.reads += 1;
         let mut rest = buf;
@@ -249,6 +255,10 @@ impl Shared {
 
 impl Drop for ReadAhead {
     fn drop(&mut self) {
+        if !self.opener.is_this() {
+            std::mem::forget(std::mem::take(self.threads.get_mut()));
+            return;
+        }
         self.shared.state.lock().stopped = true;
         self.shared.work.notify_all();
         for thread in self.threads.get_mut().drain(..) {

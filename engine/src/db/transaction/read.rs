@@ -21,7 +21,11 @@ pub(crate) struct Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        self.shared.close_snapshot(self.lsn);
+        // In a child process that `fork` has made, it could wait for a lock that a thread of the parent held at the
+        // fork. The child removes no versions in any case.
+        if self.shared.check_process().is_ok() {
+            self.shared.close_snapshot(self.lsn);
+        }
     }
 }
 
