@@ -92,8 +92,8 @@ fn after(state: &State, cut: Cut) -> State {
         *file = files.len();
         files.push(File::new(0, content));
     }
-    let State { atomic_blocks, ignores_trims, .. } = *state;
-    State { atomic_blocks, ignores_trims, ..State::new(rng.u64(..), names, files) }
+    let State { atomic_blocks, ignores_trims, ignores_reservations, .. } = *state;
+    State { atomic_blocks, ignores_trims, ignores_reservations, ..State::new(rng.u64(..), names, files) }
 }
 
 fn surviving_names(state: &State, event: usize, choice: CutChoice, rng: &mut fastrand::Rng) -> Names {

@@ -83,6 +83,7 @@ fn after(state: &State, death: Death) -> State {
     let mut next = State::new(rng.u64(..), names.unwrap_or_default(), files);
     next.atomic_blocks = state.atomic_blocks;
     next.ignores_trims = state.ignores_trims;
+    next.ignores_reservations = state.ignores_reservations;
     for event in pending {
         match &state.events[event] {
             Event::Change { file, change } => next.change(*file, change.clone()),

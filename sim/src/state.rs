@@ -54,6 +54,8 @@ pub(crate) struct State {
     pub(crate) atomic_blocks: bool,
     /// A trim changes nothing.
     pub(crate) ignores_trims: bool,
+    /// A reservation changes nothing.
+    pub(crate) ignores_reservations: bool,
 }
 
 impl State {
@@ -70,6 +72,7 @@ impl State {
             power_off_at: None,
             atomic_blocks: false,
             ignores_trims: false,
+            ignores_reservations: false,
         }
     }
 

@@ -55,6 +55,13 @@ impl FailingVolume {
         self
     }
 
+    /// Lets every reservation succeed and change nothing, as on a file system that has none.
+    #[must_use]
+    pub fn without_reservations(self) -> FailingVolume {
+        self.state.lock().ignores_reservations = true;
+        self
+    }
+
     pub(crate) fn from_state(state: State) -> FailingVolume {
         FailingVolume { state: Arc::new(Mutex::new(state)) }
     }
@@ -405,6 +412,9 @@ impl Disk for FailingDisk {
         state.healthy(Fault::Refuse, "cannot reserve space for", &self.name, &self.path)?;
         if range.end > MAX_LEN {
             return Err(self.error("cannot reserve space for", ErrorKind::FileTooLarge));
+        }
+        if state.ignores_reservations {
+            return Ok(());
         }
         let needed =
             state.files[self.file].visible.growth(range.start, usize_of(range.end.saturating_sub(range.start)));

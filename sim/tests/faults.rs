@@ -129,6 +129,20 @@ fn a_device_without_trims_keeps_every_byte() {
 }
 
 #[test]
+fn a_device_without_reservations_keeps_no_space() {
+    for (volume, kept) in [(FailingVolume::new(1).without_reservations(), false), (FailingVolume::new(1), true)] {
+        let crashed = volume.crash(Cut { event: volume.events(), choice: CutChoice::KeepAll });
+        for volume in [volume, crashed] {
+            let disk = durable(&volume, "f", b"");
+            volume.limit_space(Some(4096));
+            disk.reserve(4096).unwrap();
+            volume.limit_space(Some(0));
+            assert_eq!(disk.write_at(0, &[1; 4096]).is_ok(), kept);
+        }
+    }
+}
+
+#[test]
 fn a_lost_write_is_acknowledged_and_never_applied() {
     let volume = FailingVolume::new(1);
     let disk = durable(&volume, "f", b"abc");

@@ -10,7 +10,7 @@
 //! 5. Batches are written over the old content.
 //!
 //! Batches can be appended to the old segment during steps 1 to 3. [`Log::prepare_segment`] does step 3. If there is no
-//! spare file, it creates a file.
+//! spare file that can be used, it creates a file and allocates the block of the header.
 //!
 //! After a power cut between steps 2 and 4 the file is a spare file, whose name does not matter. After step 4, every
 //! batch that is left of an earlier segment is before the start of the new one, because a log uses only files that it
@@ -207,24 +207,63 @@ impl Log {
         rotated
     }
 
-    /// The file of the next segment, under its name, durably: a spare file, or a new one.
+    /// The file of the next segment, under its name, durably: a spare file, or a new one. Gives up the spare files that
+    /// cannot be used. If no file can be created either, they are kept: they need not be the cause.
     fn next_file(&self, rotation: &mut Rotation) -> Result<NextFile> {
-        while let Some(spare) = rotation.spares.last() {
-            let taken = segment::take_spare(&self.config, spare.number, rotation.next_number)?;
-            let len = spare.len;
-            rotation.spares.pop();
-            if let Some((number, disk)) = taken {
-                self.sync_folder()?;
-                // Usually all of it is allocated already. Otherwise commits reserve what they need.
-                let filled = disk.reserve(len).map_or(0, |()| len);
-                rotation.next_number = segment::number_after(&self.config, number)?;
-                return Ok(NextFile { disk, number, filled });
-            }
+        let mut unusable = Vec::new();
+        let next = match self.next_spare(rotation, &mut unusable) {
+            Ok(Some(next)) => Ok(next),
+            Ok(None) => self.new_file(rotation),
+            Err(error) => Err(error),
+        };
+        if next.is_ok() {
+            unusable.iter().try_for_each(|spare: &Spare| self.give_up(spare.number))?;
+        } else {
+            unusable.into_iter().for_each(|spare| rotation.add(spare));
         }
+        next
+    }
+
+    /// Makes a spare file the file of the next segment. The files that cannot be used get into `unusable`.
+    fn next_spare(&self, rotation: &mut Rotation, unusable: &mut Vec<Spare>) -> Result<Option<NextFile>> {
+        while let Some(spare) = rotation.spares.pop() {
+            let taken = segment::take_spare(&self.config, spare.number, rotation.next_number);
+            let Ok(Some((number, disk))) = taken.inspect_err(|cause| {
+                tracing::warn!(%cause, "cannot use a spare file of the log");
+            }) else {
+                unusable.push(spare);
+                continue;
+            };
+            self.sync_folder()?;
+            // Usually all of it is allocated already. Otherwise commits reserve what they need.
+            let filled = disk.reserve(spare.len).map_or(0, |()| spare.len);
+            rotation.next_number = segment::number_after(&self.config, number)?;
+            return Ok(Some(NextFile { disk, number, filled }));
+        }
+        Ok(None)
+    }
+
+    fn new_file(&self, rotation: &mut Rotation) -> Result<NextFile> {
         let (number, disk) = segment::create_empty(&self.config, rotation.next_number)?;
+        if let Err(error) = segment::allocate_header(&*disk) {
+            let _ = self.config.volume.remove(&segment::name(&self.config, number));
+            return Err(error);
+        }
         self.sync_folder()?;
         rotation.next_number = segment::number_after(&self.config, number)?;
         Ok(NextFile { disk, number, filled: 0 })
+    }
+
+    /// Removes a spare file that cannot be used, if that is possible. It is not used again in any case.
+    fn give_up(&self, spare: u32) -> Result<()> {
+        match segment::inspect(&self.config, spare) {
+            // The file has another name by now, or another database has a file of this name.
+            Err(Error::NotFound { .. }) | Ok(SegmentFile::Ours(_) | SegmentFile::Foreign | SegmentFile::Cut) => Ok(()),
+            Ok(SegmentFile::Spare | SegmentFile::Damaged) | Err(_) => match self.remove(&[spare]) {
+                Err(stopped @ Error::Poisoned { .. }) => Err(stopped),
+                _ => Ok(()),
+            },
+        }
     }
 
     fn change_to(&self, NextFile { disk, number, filled }: NextFile) -> Result<Lsn> {

@@ -96,6 +96,12 @@ pub(super) fn create_empty(config: &LogConfig, mut number: u32) -> Result<(u32, 
     }
 }
 
+/// Allocates the block of the header in an empty file. A file system that overwrites allocated blocks in place then has
+/// space for the header. A reservation is not enough, because not every file system has them.
+pub(super) fn allocate_header(disk: &dyn Disk) -> Result<()> {
+    disk.write_as(WriteKind::Log, 0, &[0; HEADER_BLOCK])
+}
+
 /// Writes and syncs the header that makes an empty or a spare file a segment. It is in one sector, so a power cut
 /// leaves what was there or the new header.
 pub(super) fn write_header(config: &LogConfig, disk: &dyn Disk, header: &SegmentHeader) -> Result<()> {

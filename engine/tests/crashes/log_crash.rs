@@ -5,7 +5,7 @@
 use duramen::base::{Lsn, Result, bytes, checksum::checksum, watermark::Watermark};
 use duramen::io::{OpenMode, Volume};
 use duramen::log::{self, Log, LogConfig, LogPosition, LogShape};
-use duramen_sim::{Cut, FailingVolume, Fault, Trigger};
+use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, Trigger};
 use std::sync::Arc;
 
 /// Spare files of at most this number of bytes: a checkpoint keeps one or a few, and cuts some.
@@ -364,5 +364,39 @@ fn rotations_amid_appends_leave_no_gap_at_any_power_cut() {
             assert_eq!(found.payload, batch(number));
             number += 1;
         }
+    }
+}
+
+/// The log stays in its segment while there is no space for the header of another one, also on a file system without
+/// reservations.
+#[test]
+fn a_full_device_without_reservations_leaves_the_log_in_its_segment() {
+    for shape in SHAPES {
+        let volume = FailingVolume::new(7).without_reservations();
+        let log = Log::create(config(&volume, shape), 1, Lsn(0)).unwrap();
+        let mut batches = 0..;
+        let mut append = || log.make_durable(log.append(1, &[batches.next().unwrap(); 100]).unwrap());
+        append().unwrap();
+        let before = volume.list("db-log").unwrap();
+        volume.limit_space(Some(0));
+        for full in [log.prepare_segment(), log.rotate().map(drop), log.rotate().map(drop)] {
+            assert!(matches!(full, Err(duramen::Error::Full { .. })), "{full:?}");
+        }
+        assert_eq!(volume.list("db-log").unwrap(), before);
+        volume.limit_space(None);
+        append().unwrap();
+        log.prepare_segment().unwrap();
+        volume.limit_space(Some(0));
+        log.rotate().unwrap();
+        volume.limit_space(None);
+        append().unwrap();
+
+        let after = volume.crash(Cut { event: volume.events(), choice: CutChoice::DropUnsynced });
+        let from = LogPosition { lsn: Lsn(0), epoch: 1 };
+        let mut reader = log::read(config(&after, shape), from, log.durable()).unwrap().expect("a log");
+        for batch in 0..3 {
+            assert_eq!(reader.next().unwrap().expect("a batch").payload, [batch; 100]);
+        }
+        assert!(reader.next().unwrap().is_none());
     }
 }

@@ -2,7 +2,7 @@
 //! ones, and all files of the log together take little more than `Builder::checkpoint_bytes`.
 
 use duramen::io::{MemoryVolume, OpenMode, Volume};
-use duramen::{Database, Durability, Result, TableDef};
+use duramen::{Builder, Database, Durability, Result, TableDef};
 use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, HookedVolume, Hooks, Trigger};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak, mpsc};
@@ -123,52 +123,99 @@ fn commits_do_not_wait_for_the_file_of_the_next_segment() -> Result<()> {
     Ok(())
 }
 
+/// Commits ten entries more, and returns how many there are.
+fn put_ten(db: &Database, entries: &mut u32) -> Result<u32> {
+    for _ in 0..10 {
+        let tx = db.begin_write()?;
+        tx.open_table(TABLE)?.put(*entries, &[1; 1000][..])?;
+        tx.commit()?;
+        *entries += 1;
+    }
+    Ok(*entries)
+}
+
+/// A database with ten entries in its log, and with ten more, and a spare file, after each checkpoint.
+fn after_checkpoints(options: &Builder, volume: &FailingVolume, checkpoints: usize) -> Result<(Database, u32)> {
+    let (db, mut entries) = (options.create_on(Arc::new(volume.clone()), NAME)?, 0);
+    put_ten(&db, &mut entries)?;
+    for _ in 0..checkpoints {
+        db.checkpoint()?;
+        put_ten(&db, &mut entries)?;
+    }
+    assert_eq!(volume.list("t.duramen-log.")?.len(), 1 + checkpoints, "a segment and a spare file");
+    Ok((db, entries))
+}
+
+/// How many entries a recovery finds if the power fails now.
+fn entries_after_a_cut(options: &Builder, volume: &FailingVolume) -> Result<u64> {
+    let after = volume.crash(Cut { event: volume.events(), choice: CutChoice::DropUnsynced });
+    Ok(options.open_on(Arc::new(after), NAME)?.begin_read()?.open_table(TABLE)?.len())
+}
+
 /// While no segment can be begun, the log continues in the old one: commits and checkpoints succeed, and a power cut
 /// costs nothing. Afterwards the log continues in another segment.
 #[test]
 fn a_log_that_cannot_begin_a_segment_continues_in_the_old_one() -> Result<()> {
-    // The file of the next segment, the spare file for it, or all files of the log.
-    for (checkpoints, refused) in [(0, "t.duramen-log.000002"), (1, "t.duramen-log.000001"), (1, "t.duramen-log.")] {
+    // The file of the next segment, or all files of the log, a spare one included.
+    for (checkpoints, refused) in [(0, "t.duramen-log.000002"), (1, "t.duramen-log.")] {
         let volume = FailingVolume::new(1);
         let options = Database::builder().cache(0).background(false);
-        let db = options.create_on(Arc::new(volume.clone()), NAME)?;
-        let mut next = 0;
-        let mut put_some = |db: &Database| -> Result<u32> {
-            for _ in 0..10 {
-                let tx = db.begin_write()?;
-                tx.open_table(TABLE)?.put(next, &[1; 1000][..])?;
-                tx.commit()?;
-                next += 1;
-            }
-            Ok(next)
-        };
-        put_some(&db)?;
-        for _ in 0..checkpoints {
-            db.checkpoint()?;
-            put_some(&db)?;
-        }
+        let (db, mut entries) = after_checkpoints(&options, &volume, checkpoints)?;
         let before = volume.list("t.duramen-log.")?;
-        assert_eq!(before.len(), 1 + checkpoints, "a segment and a spare file");
 
         volume.inject(Fault::Refuse, Trigger::always().on(refused));
         for _ in 0..3 {
-            let acknowledged = put_some(&db)?;
+            let acknowledged = put_ten(&db, &mut entries)?;
             db.checkpoint()?;
-            let choice = CutChoice::DropUnsynced;
-            let found = options.open_on(Arc::new(volume.crash(Cut { event: volume.events(), choice })), NAME);
-            assert_eq!(found?.begin_read()?.open_table(TABLE)?.len(), u64::from(acknowledged), "{refused}");
+            assert_eq!(entries_after_a_cut(&options, &volume)?, u64::from(acknowledged), "{refused}");
         }
         assert!(volume.struck(Fault::Refuse) > 0, "{refused}");
         assert_eq!(volume.list("t.duramen-log.")?, before, "{refused}");
 
         volume.inject(Fault::Refuse, Trigger::never());
-        let acknowledged = put_some(&db)?;
+        let acknowledged = put_ten(&db, &mut entries)?;
         db.checkpoint()?;
         assert_ne!(volume.list("t.duramen-log.")?, before, "{refused}");
         db.close()?;
         assert_eq!(volume.list("")?, [NAME], "{refused}");
         let db = options.open_on(Arc::new(volume), NAME)?;
         assert_eq!(db.begin_read()?.open_table(TABLE)?.len(), u64::from(acknowledged), "{refused}");
+    }
+    Ok(())
+}
+
+/// A spare file that cannot be used does not keep the log in its segment.
+#[test]
+fn a_spare_file_that_cannot_be_used_is_given_up() -> Result<()> {
+    const SPARE: &str = "t.duramen-log.000001";
+    let spare = |trigger: Trigger| trigger.on(SPARE);
+    // The calls that fail: all of them; the first one, which opens the file; its renaming; each read.
+    let cases = [
+        (Fault::Refuse, spare(Trigger::always()), true),
+        (Fault::Refuse, spare(Trigger::once()), false),
+        (Fault::Refuse, spare(Trigger::once().after(1)), false),
+        (Fault::FailRead, spare(Trigger::always()), false),
+    ];
+    for (fault, trigger, stays) in cases {
+        let (volume, case) = (FailingVolume::new(1), format!("{fault:?}: {trigger:?}"));
+        let options = Database::builder().cache(0).background(false);
+        let (db, mut entries) = after_checkpoints(&options, &volume, 1)?;
+        volume.inject(fault, trigger);
+        for segment in 3..7 {
+            let acknowledged = put_ten(&db, &mut entries)?;
+            db.checkpoint()?;
+            let names = volume.list("t.duramen-log.")?;
+            assert_eq!(names.contains(&SPARE.to_owned()), stays, "{case}");
+            assert_eq!(names.last(), Some(&format!("t.duramen-log.{segment:06}")), "{case}");
+            assert_eq!(names.len(), 2 + usize::from(stays), "{case}: {names:?}");
+            assert_eq!(entries_after_a_cut(&options, &volume)?, u64::from(acknowledged), "{case}");
+        }
+        assert!(volume.struck(fault) > 0, "{case}");
+        volume.inject(fault, Trigger::never());
+        db.close()?;
+        assert_eq!(volume.list("")?, [NAME], "{case}");
+        let db = options.open_on(Arc::new(volume), NAME)?;
+        assert_eq!(db.begin_read()?.open_table(TABLE)?.len(), u64::from(entries), "{case}");
     }
     Ok(())
 }
