@@ -21,17 +21,21 @@ const TABLE: TableDef<u64, &[u8]> = TableDef::new("t");
 #[derive(Debug, Clone)]
 struct DeviceVolume(FailingVolume);
 
+/// Makes the file `name` a device of so many MiB that was used for something else before.
+pub(crate) fn make_device(volume: &FailingVolume, name: &str, mib: u64) -> Result<()> {
+    let device = volume.open(name, OpenMode::CreateNew)?;
+    device.resize(mib * MIB)?;
+    for at in (MIB..(mib - 1) * MIB).step_by(16 << 10) {
+        device.write_at(at, &[0xA5; 700])?;
+    }
+    device.sync()?;
+    volume.sync()
+}
+
 impl DeviceVolume {
-    /// A device of so many MiB that was used for something else before.
     fn new(seed: u64, mib: u64) -> Result<DeviceVolume> {
         let volume = FailingVolume::new(seed);
-        let device = volume.open(NAME, OpenMode::CreateNew)?;
-        device.resize(mib * MIB)?;
-        for at in (MIB..(mib - 1) * MIB).step_by(16 << 10) {
-            device.write_at(at, &[0xA5; 700])?;
-        }
-        device.sync()?;
-        volume.sync()?;
+        make_device(&volume, NAME, mib)?;
         Ok(DeviceVolume(volume.crash(Cut { event: volume.events(), choice: CutChoice::KeepAll })))
     }
 

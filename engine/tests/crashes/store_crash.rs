@@ -3,9 +3,13 @@
 //! tests cut the power at every event of histories of flushes, changes, drops, checkpoints, compactions and superblock
 //! writes. Then they redo the log, continue to use the store, and check it again.
 
+#[path = "free_end.rs"]
+mod free_end;
+
+use crate::device::make_device;
 use crate::workload::{DELTAS, page_size_of};
 use duramen::base::{Error, Lsn, PageId, Result, TableId, bytes};
-use duramen::io::{OpenMode, Volume};
+use duramen::io::{DeviceDisk, Disk, OpenMode, Volume};
 use duramen::page::{run_page, unpack};
 use duramen::store::{
     self, Base, ChangedParts, Compression, DeltaBlocks, Meta, PagePolicy, PageStore, StoreKind, StoreOptions, Target,
@@ -31,6 +35,8 @@ enum Device {
     Atomic,
     /// A trim changes nothing.
     WithoutTrims,
+    /// The file is a block device of so many MiB.
+    Block(u64),
 }
 
 /// A store, its delta blocks, and the device.
@@ -57,10 +63,23 @@ impl Shape {
     fn volume(self, seed: u64) -> FailingVolume {
         let volume = FailingVolume::new(seed);
         match self.device {
-            Device::Plain => volume,
+            Device::Plain | Device::Block(_) => volume,
             Device::Atomic => volume.with_atomic_blocks(),
             Device::WithoutTrims => volume.without_trims(),
         }
+    }
+
+    fn create_file(self, volume: &FailingVolume) -> Result<Arc<dyn Disk>> {
+        match self.device {
+            Device::Block(mib) => make_device(volume, FILE, mib).and_then(|()| self.open_file(volume)),
+            _ => volume.open(FILE, OpenMode::CreateNew),
+        }
+    }
+
+    fn open_file(self, volume: &FailingVolume) -> Result<Arc<dyn Disk>> {
+        let disk = volume.open(FILE, OpenMode::Write)?;
+        let is_device = matches!(self.device, Device::Block(_));
+        Ok(if is_device { Arc::new(DeviceDisk::open(disk, Path::new(FILE))?) } else { disk })
     }
 
     fn page_len(self) -> usize {
@@ -122,8 +141,9 @@ struct Run {
 
 impl Run {
     fn create(shape: Shape, volume: &FailingVolume) -> Result<Run> {
-        let disk = volume.open(FILE, OpenMode::CreateNew)?;
-        let store = store::create(shape.options, disk, Path::new(FILE), shape.meta(FIRST_LSN))?;
+        let disk = shape.create_file(volume)?;
+        let store = store::create(shape.options, disk.clone(), Path::new(FILE), shape.meta(FIRST_LSN))?;
+        disk.complete()?;
         volume.sync()?;
         let run = Run {
             shape,
@@ -146,7 +166,7 @@ impl Run {
 
     /// Opens what a cut has left of the files of this run, and plays redo; `None` where the creation was cut.
     fn recover(&self, volume: &FailingVolume, mark: Option<Mark>) -> Option<Run> {
-        let opened = volume.open(FILE, OpenMode::Write).and_then(|disk| store::open(disk, Path::new(FILE)));
+        let opened = self.shape.open_file(volume).and_then(|disk| store::open(disk, Path::new(FILE)));
         let (store, meta) = match opened {
             Ok(opened) => opened,
             Err(Error::NotFound { .. } | Error::NotADatabase { .. } | Error::CorruptMeta { .. }) if mark.is_none() => {
@@ -369,7 +389,7 @@ impl Run {
         self.store.shrink(0)?;
         let meta = self.shape.meta(self.acknowledged);
         self.store.close(Meta { clean: true, ..meta })?;
-        self.store = store::open(self.volume.open(FILE, OpenMode::Write)?, Path::new(FILE))?.0;
+        self.store = store::open(self.shape.open_file(&self.volume)?, Path::new(FILE))?.0;
         self.changed.clear();
         self.store.use_closed_state();
         self.store.file().secure()?;
