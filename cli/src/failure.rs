@@ -25,7 +25,7 @@ pub(crate) enum Failure {
     Input {
         /// The place, such as "line 7".
         place: String,
-        /// What is wrong and what to do.
+        /// A description of the error, and the action that resolves it.
         why: String,
     },
     /// Two options, or an option and the database, contradict each other.

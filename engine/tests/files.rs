@@ -91,18 +91,18 @@ fn race(rounds: u64, empty: bool, open: [Open; 2]) {
 }
 
 #[test]
-fn two_who_open_or_create_one_path_at_once_lose_nothing() {
+fn concurrent_open_or_create_of_a_path_loses_nothing() {
     race(100, false, [|options, path| options.open_or_create(path); 2]);
 }
 
 #[test]
-fn of_two_who_create_one_path_at_once_one_gets_it_and_the_other_does_it_no_harm() {
+fn concurrent_creates_of_a_path_lose_nothing() {
     race(40, false, [|options, path| options.create(path), |options, path| options.open_or_create(path)]);
     race(40, false, [|options, path| options.create(path); 2]);
 }
 
 #[test]
-fn two_who_make_a_database_of_one_empty_file_at_once_lose_nothing() {
+fn concurrent_creates_in_an_empty_file_lose_nothing() {
     race(40, true, [|options, path| options.create(path), |options, path| options.open_or_create(path)]);
     race(40, true, [|options, path| options.open_or_create(path); 2]);
 }
@@ -245,7 +245,7 @@ fn remove_an_open_file(store: StoreKind) -> Result<()> {
     put(&db, 2)?;
     let log = names(folder.path());
     put(&removed, 3)?;
-    // What it meets with its own files is its own affair.
+    // Errors of the removed database's own files are ignored.
     let _ = removed.checkpoint();
     let _ = removed.close();
     assert!(log.iter().all(|name| folder.path().join(name).exists()), "{log:?}: {:?}", names(folder.path()));
@@ -308,7 +308,7 @@ fn leave_a_creation(store: StoreKind) -> Result<()> {
     drop(new);
     assert_eq!(names(folder.path()), Vec::<String>::new());
 
-    // What a killed process leaves: a copy of the files under a name of the same form.
+    // A killed process leaves this: a copy of the files under a name of the same form.
     let new = in_store(store).begin_create(&path)?;
     put(new.database(), 1)?;
     for name in names(folder.path()) {
@@ -329,7 +329,7 @@ fn leave_a_creation(store: StoreKind) -> Result<()> {
 }
 
 #[test]
-fn a_database_that_is_finished_takes_nobody_elses_place() -> Result<()> {
+fn finishing_a_database_does_not_replace_another_file() -> Result<()> {
     STORES.into_iter().try_for_each(finish_two_creations)
 }
 

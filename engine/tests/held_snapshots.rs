@@ -119,7 +119,7 @@ fn commits_are_refused_while_readers_hold_back_too_much_and_go_on_when_they_are_
     (4..9).try_for_each(|byte| write(&db, all(byte)))
 }
 
-/// What is dropped and only not freed yet is nobody's fault.
+/// Pages that are dropped and not freed yet are not counted.
 #[test]
 fn subtrees_that_no_snapshot_reads_hold_no_commit_back() -> Result<()> {
     let db = quiet().page_size(512).version_memory(8 << 10).in_memory()?;
@@ -154,8 +154,8 @@ impl duramen_sim::Hooks for Slow {
     }
 }
 
-/// What commits replace that wait for the device is kept for snapshots that may yet begin. Without any open it holds
-/// nobody back.
+/// Versions that commits replace while they wait for the device are kept for snapshots that may yet begin. Without an
+/// open snapshot they hold no commit back.
 #[test]
 fn commits_that_wait_for_the_device_hold_no_other_back() -> Result<()> {
     STORES.into_iter().try_for_each(wait_for_the_device)
@@ -257,7 +257,7 @@ fn ranges_removed_again_and_again_beside_a_held_snapshot_cost_memory_once() -> R
         db.maintain()?;
         bytes.push(db.stats().version_bytes);
     }
-    // What the catalog notes of each subtree that waits is all that grows.
+    // Only the notes of the catalog about each subtree that waits grow.
     assert!(bytes[58] < bytes[5] + 54 * 600, "{bytes:?}");
     assert_eq!(
         snapshot.open_table(T)?.iter().filter(|entry| entry.as_ref().unwrap().1.value() == [0; 40]).count(),

@@ -21,7 +21,7 @@ const LONG: TableDef<&[u8], &[u8]> = TableDef::new("long");
 const ENTRIES: u32 = 600;
 const NAME: &str = "t.duramen";
 const PAGE_SIZE: usize = 4096;
-/// Where a page has the tag of its key list.
+/// The offset of the tag of the key list in a page.
 const KEY_LIST: usize = 28;
 
 fn options() -> duramen::Builder {
@@ -76,7 +76,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The most address space that this process has ever had, in bytes; where nobody tells, nothing.
+/// The peak of the address space of this process in bytes; 0 if the system does not report it.
 fn most_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmPeak:"));
@@ -230,10 +230,10 @@ fn patch(folder: &Path, page: PageId, change: impl FnOnce(&mut [u8])) {
     store.close(meta).unwrap();
 }
 
-/// Wherever four bytes of a page may be the id of another one - a child, a neighbour, a root in the catalog, the first
-/// page of a run, a page of a key heap - they are one that is nobody's.
+/// Every four bytes of a page that may be the id of another page are replaced by an id that no page has. Such ids are
+/// those of a child, a neighbour, a root in the catalog, the first page of a run and a page of a key heap.
 #[test]
-fn a_page_id_of_a_page_beyond_all_pages_is_not_believed() {
+fn an_id_above_the_high_water_in_a_page_is_rejected() {
     bounded(|| {
         let sound = build(true);
         let volume = FileVolume::open(sound.path()).unwrap();
@@ -246,7 +246,7 @@ fn a_page_id_of_a_page_beyond_all_pages_is_not_believed() {
             let ids = 2..meta.high_water;
             let places: Vec<usize> =
                 (12..PAGE_SIZE - 4).filter(|at| ids.contains(&bytes::get_u32(&bytes, *at))).collect();
-            // Of a page of keys and values most places are none of an id.
+            // In a page of keys and values most of these places do not hold an id.
             let every = places.len() / 12 + 1;
             for (number, at) in places.into_iter().step_by(every).enumerate() {
                 let folder = tempfile::tempdir().unwrap();
@@ -254,7 +254,7 @@ fn a_page_id_of_a_page_beyond_all_pages_is_not_believed() {
                 let id = BEYOND[number % BEYOND.len()];
                 patch(folder.path(), page, |bytes| bytes::put_u32(bytes, at, id));
                 tried += 1;
-                // What stood there may have been something else than an id: any error is one.
+                // The replaced bytes may not have been an id. Every error counts.
                 refused += usize::from(use_all(&folder.path().join(NAME)).is_err());
             }
         }
@@ -283,8 +283,8 @@ fn large_record(folder: &Path) -> (PageId, usize, u32) {
     (page, at, other.0)
 }
 
-/// However the record is removed, the run stays taken, nothing else is freed, and writing goes on.
-fn a_damaged_large_record_costs_its_own_run_alone(store: StoreKind, compression: Compression) {
+/// The record is removed in several ways. The run stays allocated, nothing else is freed, and writing goes on.
+fn a_damaged_large_record_loses_only_its_own_value(store: StoreKind, compression: Compression) {
     bounded(|| {
         let sound = build_as(true, store, compression);
         let (page, at, other) = large_record(sound.path());
@@ -315,19 +315,19 @@ fn a_damaged_large_record_costs_its_own_run_alone(store: StoreKind, compression:
 }
 
 #[test]
-fn a_large_record_that_leads_to_others_pages_or_to_none_costs_its_own_run_alone() {
-    a_damaged_large_record_costs_its_own_run_alone(StoreKind::Table, Compression::None);
+fn a_wrong_large_record_loses_only_its_own_value() {
+    a_damaged_large_record_loses_only_its_own_value(StoreKind::Table, Compression::None);
 }
 
 #[test]
-fn such_a_record_of_a_compressed_table_costs_its_own_run_alone() {
-    a_damaged_large_record_costs_its_own_run_alone(StoreKind::Table, Compression::Lz4);
+fn a_wrong_large_record_of_a_compressed_table_loses_only_its_own_value() {
+    a_damaged_large_record_loses_only_its_own_value(StoreKind::Table, Compression::Lz4);
 }
 
 #[test]
-fn such_a_record_in_the_store_shadow_costs_its_own_run_alone() {
-    a_damaged_large_record_costs_its_own_run_alone(StoreKind::Shadow, Compression::None);
-    a_damaged_large_record_costs_its_own_run_alone(StoreKind::Shadow, Compression::Lz4);
+fn a_wrong_large_record_in_the_shadow_store_loses_only_its_own_value() {
+    a_damaged_large_record_loses_only_its_own_value(StoreKind::Shadow, Compression::None);
+    a_damaged_large_record_loses_only_its_own_value(StoreKind::Shadow, Compression::Lz4);
 }
 
 /// The log's content of a page is a page, or the log is refused: none is read by another key list than it names.
@@ -374,7 +374,7 @@ fn remove_all(path: &Path, way: u32) -> Result<()> {
         _ => drop(tx.drop_table("t")?),
     }
     tx.commit()?;
-    // What is lost for the snapshot is named: never page 0, which is sound.
+    // The errors of the snapshot name lost pages: never page 0, which is sound.
     let table = snapshot.open_table(TABLE)?;
     let lost: Vec<Error> = (50..ENTRIES).step_by(100).filter_map(|key| table.get(key).err()).collect();
     assert!(!lost.is_empty(), "way {way}");
@@ -492,8 +492,8 @@ fn a_log_that_is_far_ahead_of_the_superblocks_is_believed_as_far_as_they_go() ->
     Ok(())
 }
 
-/// What the log is going to name is known to both superblocks before, so that one of them may be lost; and no
-/// checkpoint that has begun before takes that back.
+/// Both superblocks know the pages before the log names them, so that one superblock may be lost. No checkpoint that
+/// has begun before takes that back.
 #[test]
 fn both_superblocks_know_of_the_pages_that_the_log_names() -> Result<()> {
     let folder = build(true);

@@ -52,10 +52,10 @@ fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Says the seed if something fails.
-struct Told(u64);
+/// Prints the seed if the test fails.
+struct PrintSeedOnPanic(u64);
 
-impl Drop for Told {
+impl Drop for PrintSeedOnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("it failed with DURAMEN_READERS_SEED={}", self.0);
@@ -128,7 +128,7 @@ impl Hooks for SlowSyncs {
     }
 }
 
-/// What a thread does until it is over.
+/// The work of a thread until the end of the round.
 type Work = dyn Fn(&Database, &History, &mut fastrand::Rng, &AtomicBool) -> Result<()> + Sync;
 
 fn write(db: &Database, history: &History, rng: &mut fastrand::Rng, over: &AtomicBool) -> Result<()> {
@@ -194,7 +194,7 @@ fn every_read_beside_every_change_gives_what_its_snapshot_must_show() -> Result<
         if left.is_zero() {
             break;
         }
-        let _told = Told(seed);
+        let _seed_printer = PrintSeedOnPanic(seed);
         let (mut rng, history) = (fastrand::Rng::with_seed(seed), History::default());
         history.add(0, World::default());
         let end = Instant::now() + ROUND.min(left);

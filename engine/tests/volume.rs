@@ -242,7 +242,7 @@ fn a_file_takes_the_place_of_another_whose_handles_and_lock_it_does_not_get() {
 }
 
 #[test]
-fn whoever_waited_for_a_file_that_was_removed_meanwhile_does_not_get_it() {
+fn the_lock_of_a_removed_file_is_not_given_to_a_waiter() {
     let folder = tempfile::tempdir().unwrap();
     let volume = FileVolume::open(folder.path()).unwrap();
     create(&volume, "a", b"");
@@ -268,7 +268,7 @@ fn whoever_waited_for_a_file_that_was_removed_meanwhile_does_not_get_it() {
     });
 }
 
-/// Where the child finds the folder of the file to lock.
+/// The variable that gives the child process the folder of the file to lock.
 const LOCK_FOLDER: &str = "DURAMEN_TEST_LOCK_FOLDER";
 
 #[test]

@@ -82,7 +82,7 @@ pub(crate) fn refuses(id: u32, error: &Error) {
 }
 
 /// Takes `data` as a history (write, drop, checkpoint, add a dictionary) and the damage done to the file afterwards.
-/// Whatever page is read must be one that was written under that id. Returns how many were read.
+/// Every page that is read must have been written under that id. Returns how many were read.
 pub fn damage_store(data: &[u8]) -> usize {
     let disk = Arc::new(MemoryDisk::new());
     let meta = meta();
@@ -144,7 +144,7 @@ pub fn damage_store(data: &[u8]) -> usize {
     read
 }
 
-/// What the files made here have in their superblock.
+/// The superblock of the files made here.
 pub fn meta() -> Meta {
     Meta {
         database_id: 1,

@@ -28,7 +28,7 @@ pub(crate) struct Writes {
 /// same records, and each run changes a copy.
 ///
 /// # Errors
-/// What the compiler, the stores and writing say.
+/// Errors of the compiler, the stores and writing.
 pub(crate) fn writes(args: &Writes) -> Result<()> {
     let programs = Programs::build([Peer::RocksDb, Peer::WiredTiger])?;
     let (mut kept, found) = Kept::begin(&args.out, args.resume)?;

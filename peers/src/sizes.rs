@@ -25,7 +25,7 @@ const DURAMEN: [Compression; 3] = [Compression::None, Compression::Lz4, Compress
 /// Measures all stores, and prints a table.
 ///
 /// # Errors
-/// What the compiler or a store says.
+/// Errors of the compiler or a store.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let text = std::fs::metadata(&args.data)?.len();
     println!("| store | bytes | of the text |\n|---|---|---|");

@@ -55,7 +55,7 @@ enum Peer {
 /// Runs the workload, and prints its result as JSON.
 ///
 /// # Errors
-/// What the compiler or the store says.
+/// Errors of the compiler or the store.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let run = PeerRun {
         peer: match args.peer {
@@ -148,7 +148,7 @@ fn metered(program: &Path, meter: &Path) -> Command {
     command
 }
 
-/// What a program that has succeeded has printed.
+/// The output of a program, if it has succeeded.
 pub(crate) fn finished(output: Output, name: &str) -> Result<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());

@@ -12,7 +12,7 @@ pub enum Error {
     Text {
         /// The position in the text, in characters from 1.
         at: usize,
-        /// What is wrong, and what is expected.
+        /// A description of the error, and the expected text.
         why: String,
     },
     /// The engine cannot run the query.

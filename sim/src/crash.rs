@@ -21,7 +21,7 @@ pub struct Cut {
     pub choice: CutChoice,
 }
 
-/// What a power cut does to the changes that were not synced.
+/// The effect of a power cut on the changes that were not synced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CutChoice {
     /// All are lost, and the event in flight had no effect.

@@ -53,9 +53,9 @@ pub(crate) struct Image {
 /// The part of a byte range that lies in one device block.
 pub(crate) struct Part {
     pub(crate) block: usize,
-    /// Where in the block.
+    /// The offset in the block.
     pub(crate) start: usize,
-    /// Where in the range.
+    /// The offset in the range.
     pub(crate) at: usize,
     pub(crate) len: usize,
 }

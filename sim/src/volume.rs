@@ -293,7 +293,7 @@ impl Drop for FailingLock {
 pub struct FailingDisk {
     state: Arc<Mutex<State>>,
     file: FileId,
-    /// What it was opened as; the file may have been renamed since.
+    /// The name that it was opened by. The file may have been renamed since.
     name: String,
     path: PathBuf,
     writable: bool,

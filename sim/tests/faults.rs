@@ -224,7 +224,7 @@ fn each_block_of_a_trimmed_range_reads_as_zeros_or_as_it_was() {
 }
 
 #[test]
-fn rot_changes_what_is_durable_and_leaves_what_is_pending() {
+fn bit_rot_changes_durable_bytes_and_keeps_pending_writes() {
     let volume = FailingVolume::new(1);
     let disk = durable(&volume, "f", &[0; 8192]);
     disk.write_at(4096, &[1; 10]).unwrap();

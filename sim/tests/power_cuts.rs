@@ -142,7 +142,7 @@ proptest! {
 }
 
 #[test]
-fn what_was_synced_survives_every_cut_and_the_rest_may_not() {
+fn synced_bytes_survive_every_power_cut() {
     let volume = FailingVolume::new(1);
     let disk = durable(&volume, "f", &[1; 20_000]);
     let synced = volume.events();
@@ -163,7 +163,7 @@ fn what_was_synced_survives_every_cut_and_the_rest_may_not() {
 }
 
 #[test]
-fn a_seed_says_it_all() {
+fn equal_seeds_give_equal_images() {
     let volume = FailingVolume::new(1);
     let disk = durable(&volume, "f", &[1; 100_000]);
     for i in 0..10u8 {

@@ -5,6 +5,16 @@
 //! assert_eq!(duramen_size::shown(65536), "64.00 KiB");
 //! # Ok::<(), String>(())
 //! ```
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::cast_possible_truncation
+    )
+)]
 
 use bytesize::ByteSize;
 

@@ -181,7 +181,7 @@ impl Args {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// What the engine says, and a consistency condition that does not hold.
+/// Errors of the engine, and a consistency condition that does not hold.
 pub fn run(args: &Args) -> Result<()> {
     let measured = run::measure(args)?;
     report::print(args, &measured)

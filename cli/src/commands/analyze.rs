@@ -37,7 +37,7 @@ struct TableRow {
     stored_bytes: u64,
     choice: String,
     saved_of_plain_bytes: u64,
-    /// What the choice saves in comparison with the present compression. Negative if it takes more.
+    /// The bytes that the choice saves in comparison with the present compression. Negative if it takes more.
     saved_of_stored_bytes: i64,
     /// Processor time for the choice: of writing all its pages once, and of reading them once.
     write_seconds: f64,

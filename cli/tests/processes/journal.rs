@@ -46,7 +46,7 @@ fn lines(root: &Path) -> Vec<String> {
     lines
 }
 
-/// What is acknowledged so far, and how many databases were made.
+/// The acknowledged commits so far, and the number of databases that were made.
 pub(crate) fn read(root: &Path) -> (Acknowledged, u64) {
     let (mut acknowledged, mut made) = (Acknowledged::new(), 0);
     for line in lines(root) {
@@ -62,7 +62,7 @@ pub(crate) fn read(root: &Path) -> (Acknowledged, u64) {
     (acknowledged, made)
 }
 
-/// What processes have complained of.
+/// The errors that processes have reported.
 pub(crate) fn complaints(root: &Path) -> Vec<String> {
     lines(root).into_iter().filter(|line| line.starts_with("wrong ")).collect()
 }

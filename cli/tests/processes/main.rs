@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 /// How long the processes of a round go on, at the most.
 const ROUND: Duration = Duration::from_millis(350);
 
-/// What is played in a round.
+/// The way in which a round removes the database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Removal {
-    /// Whoever removes the database has its lock.
+    /// The process that removes the database has its lock.
     Locked,
     /// Others remove it while it is open: its own handles may fail then, but no other database may suffer.
     Rude,

@@ -80,7 +80,7 @@ impl Place {
         }
     }
 
-    /// What is beside the database, and it.
+    /// The names of the database and of the files beside it.
     pub(crate) fn files(&self) -> Vec<String> {
         list(&self.root.join("real"))
             .iter()

@@ -180,7 +180,7 @@ impl Worker {
             }
             let key = self.rng.u64(..);
             let mut tx = db.begin_write()?;
-            // What a process has handed to the system outlives it.
+            // Writes that a process has handed to the system outlive the process.
             tx.set_durability(*self.rng.choice(&[Durability::Commit, Durability::None]).unwrap_or(&Durability::Commit));
             tx.open_table(KEYS)?.put(&key, value_of(key).as_slice())?;
             tx.commit()?;

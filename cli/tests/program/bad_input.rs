@@ -29,14 +29,14 @@ fn a_path_with_a_slash_at_its_end_is_no_file() {
 }
 
 #[test]
-fn keys_too_long_are_told_with_their_line() {
+fn too_long_keys_are_reported_with_their_line() {
     let place = Place::new();
     let message = place.error("load t.duramen t", format!("a\n{}\n", "k".repeat(65_537)));
     assert!(message.contains("line 2") && message.contains("65537"), "{message}");
 }
 
 #[test]
-fn what_is_not_there_is_told_by_its_name() {
+fn errors_name_missing_tables_and_files() {
     let place = Place::new();
     for command in
         ["scan no.duramen t", "get no.duramen t k", "del no.duramen t k", "tables no.duramen", "dump no.duramen"]

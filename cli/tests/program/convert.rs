@@ -113,7 +113,7 @@ fn unfinished(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn a_killed_conversion_costs_nothing_and_nobody_gets_in_while_it_runs() {
+fn a_killed_conversion_loses_nothing_and_the_database_is_locked_meanwhile() {
     let place = forest(100_000);
     let before = contents(&place);
     let mut rng = fastrand::Rng::with_seed(9);

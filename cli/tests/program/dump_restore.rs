@@ -60,7 +60,7 @@ fn a_database_that_is_there_is_not_overwritten() {
 }
 
 #[test]
-fn a_dump_that_fails_costs_nobody_a_database_or_the_dump_before() {
+fn a_failed_dump_keeps_the_database_and_the_old_dump() {
     let place = Place::new();
     place.ok("load t.duramen t", (0..50_000).map(|i| format!("key {i:08}\tvalue {i}\n")).collect::<String>());
     assert!(place.error("dump t.duramen t.duramen", "").contains("is a database"));
@@ -142,7 +142,7 @@ mod unix {
     }
 
     #[test]
-    fn what_is_no_file_is_written_as_it_is() {
+    fn a_dump_to_a_device_is_written_directly() {
         let place = Place::new();
         place.ok("load t.duramen t", "oak\n");
         assert_eq!(place.ok("dump t.duramen /dev/null", ""), "");

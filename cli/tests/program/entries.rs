@@ -36,7 +36,7 @@ fn values_of_any_bytes_are_read_from_standard_input_and_printed_as_they_are() {
 }
 
 #[test]
-fn a_missing_key_is_status_1_and_silence() {
+fn a_missing_key_exits_with_1_and_prints_nothing() {
     let place = Place::new();
     place.ok("put t.duramen t a 1", "");
     let nothing = |arguments: &str| {

@@ -133,7 +133,7 @@ fn the_summary_counts_keys_bytes_and_what_was_replaced() {
 }
 
 #[test]
-fn a_table_without_values_is_told_from_one_with_values() {
+fn tables_with_and_without_values_are_distinguished() {
     let place = Place::new();
     place.ok("load t.duramen keys --keys plain --separators full", "a\n");
     place.ok("load t.duramen values", "a\tb\n");

@@ -14,9 +14,9 @@ pub(crate) struct Place {
 pub(crate) struct Run {
     /// The exit status.
     pub(crate) status: i32,
-    /// What it wrote.
+    /// Its standard output.
     pub(crate) out: Vec<u8>,
-    /// What it complained of.
+    /// Its standard error.
     pub(crate) err: String,
 }
 

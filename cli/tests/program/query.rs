@@ -2,7 +2,7 @@
 
 use crate::place::Place;
 
-/// What the program writes with these very arguments.
+/// The output of the program with these arguments.
 fn ok(place: &Place, arguments: &[&str]) -> String {
     let run = place.run_args(arguments, "");
     assert_eq!((run.status, run.err.as_str()), (0, ""), "{arguments:?}");
@@ -53,7 +53,7 @@ fn blocks_are_for_integers_and_say_so() {
 }
 
 #[test]
-fn a_wrong_query_is_told_where_it_is_wrong() {
+fn a_syntax_error_has_its_position() {
     let place = Place::new();
     place.ok("load t.duramen t --key-type i64 --keys blocks", "-5\n7\n");
     let run = place.run_args(&["query", "t.duramen", "SUM(key) FORM t"], "");

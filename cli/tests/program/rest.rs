@@ -14,7 +14,7 @@ fn built() -> Place {
     place
 }
 
-/// What `check` reports, and its line of complaint.
+/// The report of `check`, and its error message.
 fn check(place: &Place) -> (Value, String) {
     let run = place.run("check t.duramen -q --format json", "");
     assert_eq!((run.status, run.err.matches('\n').count()), (2, 1), "{}", run.err);
@@ -27,7 +27,7 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
-/// Where the directory of the page table is, its first group of chunks, and the first chunk.
+/// The offsets of the directory of the page table, of its first group of chunks, and of the first chunk.
 fn page_table(bytes: &[u8]) -> [usize; 3] {
     let newer = if number(bytes, 32) > number(bytes, 4096 + 32) { 0 } else { 4096 };
     let place = |at: usize| (number(bytes, at) & ((1 << 40) - 1)) as usize * 512;
@@ -60,7 +60,7 @@ fn without_a_page_table_all_is_saved_and_check_says_so() {
 }
 
 #[test]
-fn of_a_file_cut_short_check_says_what_is_left() {
+fn check_of_a_truncated_file_counts_the_readable_entries() {
     let place = built();
     let whole = std::fs::read(place.path("t.duramen")).unwrap();
     for part in [1, 2, 3] {
@@ -92,7 +92,7 @@ fn pages_side_by_side_are_one_range_of_lost_keys() {
 }
 
 #[test]
-fn of_a_damaged_log_no_total_is_told_and_the_loss_is() {
+fn check_of_a_damaged_log_reports_the_loss_and_no_total() {
     const NUMBERS: TableDef<u32, u32> = TableDef::new("numbers");
     let place = Place::new();
     let db = Database::builder().background(false).create(place.path("open")).unwrap();

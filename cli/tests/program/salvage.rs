@@ -93,8 +93,9 @@ fn a_damaged_inner_page_costs_nothing_and_a_damaged_table_is_not_compacted() {
     // them.
     let keys: Vec<(usize, u32)> =
         (0..).zip(whole.windows(12)).filter_map(|(at, key)| Some((at, number(key)?))).collect();
-    let apart = |two: &[(usize, u32)]| (5..100).contains(&two[0].1.abs_diff(two[1].1)) && two[1].0 - two[0].0 < 200;
-    let inner = keys.windows(4).filter(|four| four.windows(2).all(apart));
+    let are_separators =
+        |two: &[(usize, u32)]| (5..100).contains(&two[0].1.abs_diff(two[1].1)) && two[1].0 - two[0].0 < 200;
+    let inner = keys.windows(4).filter(|four| four.windows(2).all(are_separators));
     // Nothing leads past the leftmost one.
     let at = inner.min_by_key(|four| four[0].1).expect("four separators side by side")[0].0;
     place.damage("t.duramen", at);
@@ -118,7 +119,7 @@ fn a_scan_of_what_is_left_knows_ranges_limits_and_counts() {
         place.run_args(&["scan", "t.duramen", "t", "--skip-damaged", "--from", "key 0010", "--to", "key 0011"], "");
     let rest = run.out.iter().filter(|byte| **byte == b'\n').count();
     assert!(run.status == 2 && rest > 40 && rest < 100, "{rest}: {}", run.err);
-    // What is not asked for is not missed.
+    // Damage outside the requested range is not reported.
     let sound = place.run_args(&["scan", "t.duramen", "t", "--skip-damaged", "--to", "key 0003", "--count"], "");
     assert_eq!((sound.status, sound.out.as_slice(), sound.err.as_str()), (0, &b"300\n"[..], ""));
     assert_eq!(place.ok("scan t.duramen t --skip-damaged --limit 5", "").lines().count(), 5);
@@ -198,7 +199,7 @@ fn commands_that_look_for_damage_or_write_report_a_damaged_allocation_map() {
 }
 
 #[test]
-fn of_a_sound_database_nothing_is_missed() {
+fn salvage_of_an_undamaged_database_returns_everything() {
     let place = built();
     let (plain, careful) = (place.run("dump t.duramen", ""), place.run("dump t.duramen --skip-damaged", ""));
     assert!(plain == careful && plain.status == 0 && plain.err.is_empty());

@@ -3,7 +3,7 @@
 use crate::place::Place;
 
 #[test]
-fn what_to_do_is_told_in_commands_and_options() {
+fn hints_name_commands_and_options() {
     let place = Place::new();
     place.ok("put t.duramen t oak", "");
     place.ok("dump t.duramen d", "");

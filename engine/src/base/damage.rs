@@ -36,7 +36,7 @@ use std::fmt;
 pub enum Damage {
     /// Neither superblock can be read, so the places of the page table and of the log are unknown.
     Superblocks {
-        /// What is wrong with them.
+        /// The error of reading them.
         cause: Error,
     },
     /// One of the two superblocks is damaged, and may have been the newer one. Losses by it are in other items.
@@ -46,7 +46,7 @@ pub enum Damage {
     },
     /// The page table cannot be read. The whole file was searched for pages.
     PageTable {
-        /// What is wrong with it.
+        /// The error of reading it.
         cause: Error,
     },
     /// A part of the page table cannot be read. The whole file was searched for its pages.
@@ -68,7 +68,7 @@ pub enum Damage {
     Map {
         /// Its page.
         page: PageId,
-        /// What is wrong with it.
+        /// The error of reading it.
         cause: Error,
     },
     /// The whole file was searched for pages. If the newest state of a page is damaged as well, an older state is read,
@@ -76,7 +76,7 @@ pub enum Damage {
     OlderPages,
     /// The log cannot be read, or not to its end. Later commits are lost in all tables.
     Log {
-        /// What is wrong with it: usually [`Error::CorruptLog`], with the position, or [`Error::MissingLog`].
+        /// The error of reading it: usually [`Error::CorruptLog`], with the position, or [`Error::MissingLog`].
         cause: Error,
     },
     /// There is a log, but no superblock that says where it begins. Commits that are only in the log are lost.
@@ -85,7 +85,7 @@ pub enum Damage {
     LogTorn,
     /// A part of the catalog is damaged.
     Catalog {
-        /// What is wrong with it.
+        /// The error of reading it.
         cause: Error,
     },
     /// An older copy of the catalog is used. Names of tables may be out of date.
@@ -107,7 +107,7 @@ pub enum Damage {
     Leaves {
         /// The table.
         table: String,
-        /// What does not fit.
+        /// A description of the mismatch.
         cause: Error,
     },
 }

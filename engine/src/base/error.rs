@@ -27,7 +27,7 @@ macro_rules! stays_readable {
 }
 const STAYS_READABLE: &str = stays_readable!();
 
-// What to do about an error: the end of its message.
+// The end of the message of an error: the action that resolves it.
 const FREE_SPACE: &str = concat!(": free some space and try again; ", stays_readable!());
 const CLOSE_OTHER: &str = ": close the other handle or process first";
 const CREATE: &str = ": create it first";
@@ -111,7 +111,7 @@ pub enum Error {
     NotADatabase {
         /// The file.
         path: PathBuf,
-        /// What was found instead.
+        /// A description of the file that was found instead.
         what: String,
     },
     /// The file's format is of another version than this program's.
@@ -157,7 +157,7 @@ pub enum Error {
     Corrupt {
         /// The page.
         page: PageId,
-        /// What is wrong with it.
+        /// A description of the error.
         what: String,
     },
     /// The log has a damaged batch before its end.
@@ -165,7 +165,7 @@ pub enum Error {
     CorruptLog {
         /// The LSN of the damaged batch.
         lsn: Lsn,
-        /// What is wrong.
+        /// A description of the error.
         what: String,
     },
     /// A structure that is neither a tree page nor the log is damaged: the superblock, the page table, a catalog entry.
@@ -173,7 +173,7 @@ pub enum Error {
     CorruptMeta {
         /// The structure that is damaged.
         what: &'static str,
-        /// What is wrong with it.
+        /// A description of the error.
         why: String,
     },
     /// An option has a value that is not allowed.
@@ -257,9 +257,9 @@ pub enum Error {
     Text {
         /// The text, truncated if it is long.
         text: String,
-        /// What the text should be, with the name of the type: "a value of type u32".
+        /// The expected text, with the name of the type: "a value of type u32".
         expected: String,
-        /// What is wrong with the text.
+        /// A description of the error in the text.
         why: String,
     },
     /// Stored bytes are not a value of the type of their table: a program wrote them with another type of the same
@@ -268,7 +268,7 @@ pub enum Error {
     Encoding {
         /// The type's name.
         type_name: String,
-        /// What is wrong with the bytes.
+        /// A description of the error in the bytes.
         what: &'static str,
     },
     /// The bytes given for a key or a value are not an encoding of the type of the table.
@@ -280,7 +280,7 @@ pub enum Error {
         part: &'static str,
         /// The type's name.
         type_name: String,
-        /// What is wrong with the bytes.
+        /// A description of the error in the bytes.
         what: &'static str,
     },
     /// The state of a table does not allow the operation.
@@ -288,7 +288,7 @@ pub enum Error {
     TableState {
         /// The table.
         table: String,
-        /// What prevents the operation, and what to do.
+        /// The state that prevents the operation, and the action that resolves it.
         why: String,
     },
     /// The handle was opened read-only.
@@ -339,7 +339,7 @@ pub enum Error {
     },
 }
 
-/// What is wrong with a missing log: `log` is the names of its files without their numbers.
+/// The description of a missing log. `log` is the names of its files without their numbers.
 fn missing(log: &Path) -> String {
     format!("is missing or belongs to another database ({}.000001 and following)", log.display())
 }

@@ -415,7 +415,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a file in memory does with the same calls. A new process finds a file that is at least as long.
+        /// The model is a file in memory with the same calls. A new process finds a file that is at least as long.
         #[test]
         fn it_is_a_file_like_others(steps in proptest::collection::vec((0u8..5, 0u64..2_000_000, 1usize..40_000, 1u8..), 1..25)) {
             let device = device(4);

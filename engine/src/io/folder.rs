@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_nothing_names_the_file_to_come_and_a_circle_of_links_nothing() {
+    fn a_dangling_link_names_its_target_and_a_link_cycle_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let at = |path: &str| folder.path().join(path);
         create_dir(at("far")).unwrap();

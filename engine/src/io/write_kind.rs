@@ -22,7 +22,7 @@ pub enum WriteKind {
     Table,
     /// The superblocks of a database.
     Superblock,
-    /// Anything else.
+    /// All other writes.
     Other,
 }
 

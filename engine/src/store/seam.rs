@@ -206,7 +206,7 @@ pub trait StoreWrites {
     }
 }
 
-/// What is durable, and how the next opening finds it.
+/// The durable state, and how the next opening finds it.
 pub trait StoreCheckpoints {
     /// The file, with superblocks and syncs.
     fn file(&self) -> &DatabaseFile;

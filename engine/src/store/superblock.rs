@@ -340,7 +340,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn foreign_empty_and_short_files_are_told_apart() {
+    fn foreign_empty_and_short_files_give_different_errors() {
         let path = Path::new("db");
         assert!(matches!(choose(b"", path), Err(Error::NotADatabase { .. })));
         assert!(matches!(choose(&[b'x'; 10_000], path), Err(Error::NotADatabase { .. })));

@@ -124,7 +124,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_in_both_is_in_each(a in key_range(), b in key_range(), key in 0u8..31) {
+        fn an_intersection_holds_the_keys_of_both_ranges(a in key_range(), b in key_range(), key in 0u8..31) {
             let both = a.clone().within(&b);
             prop_assert_eq!(both.contains(&[key]), a.contains(&[key]) && b.contains(&[key]));
         }

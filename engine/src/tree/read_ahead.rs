@@ -27,7 +27,7 @@ pub struct ReadAhead {
     /// How many leaves ahead hints reach. Less than [`FIRST`] before the first hint.
     reach: usize,
     /// The hints have reached the last leaf.
-    ended: bool,
+    at_end: bool,
 }
 
 impl ReadAhead {
@@ -50,12 +50,12 @@ impl ReadAhead {
     /// are used.
     #[cold]
     fn missing<S: PageRead>(&mut self, tree: &Tree, store: &S, key: &[u8]) {
-        if self.hinted <= self.reach / 2 && !self.ended {
+        if self.hinted <= self.reach / 2 && !self.at_end {
             self.reach = (self.reach * 2).clamp(1, most_ahead(store.page_size()));
             if self.reach >= FIRST {
                 // If there is an error, the read of the leaf returns it.
                 let hinted = tree.will_read_from(store, key, self.hinted..self.reach).unwrap_or(self.hinted);
-                self.ended = hinted < self.reach;
+                self.at_end = hinted < self.reach;
                 self.hinted = hinted;
             }
         }

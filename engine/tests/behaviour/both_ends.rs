@@ -54,7 +54,7 @@ fn as_slices(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
     bound.as_ref().map(Vec::as_slice)
 }
 
-/// What a model has in a range; nothing where the range ends before it begins.
+/// The entries of a model in a range; none if the range ends before it begins.
 fn within(model: &Model, lower: &Bound<Vec<u8>>, upper: &Bound<Vec<u8>>) -> VecDeque<(Vec<u8>, u64)> {
     let above = |key: &Vec<u8>| match lower {
         Bound::Unbounded => true,

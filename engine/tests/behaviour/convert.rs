@@ -36,7 +36,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// What the database has is what the tables should have; all of it is sound.
+/// Asserts that the database has the expected entries and no damage.
 fn check(db: &Database, kinds: &[Kind], infos: &[TableInfo], what: &str) -> Result<()> {
     assert_eq!(db.verify(|_| ())?.findings, [], "{what}");
     let found = contents(db)?;
@@ -128,7 +128,7 @@ fn a_database_that_was_not_closed_is_recovered_first() -> Result<()> {
 }
 
 #[test]
-fn nobody_gets_at_the_database_meanwhile() -> Result<()> {
+fn a_database_is_locked_during_its_conversion() -> Result<()> {
     let mut rng = fastrand::Rng::with_seed(3);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
@@ -328,7 +328,7 @@ fn a_full_device_leaves_the_old_database() -> Result<()> {
     Ok(())
 }
 
-/// What is read of a database, or why not.
+/// The contents of a database, or the error of reading them.
 fn found(volume: &MemoryVolume) -> Result<Vec<(TableInfo, Entries)>, String> {
     let read = || contents(&options().open_read_only_on(Arc::new(volume.clone()), NAME)?);
     read().map_err(|error: Error| error.to_string())

@@ -126,7 +126,7 @@ fn a_compaction_reports_all_of_its_work_for_dictionaries() -> Result<()> {
 }
 
 #[test]
-fn small_tables_and_random_values_get_none() -> Result<()> {
+fn small_tables_and_random_values_get_no_dictionary() -> Result<()> {
     const RANDOM: TableDef<u64, &[u8]> = TableDef::new("random").compression(Compression::Zstd(3)).dictionary(true);
     for store in STORES {
         let volume = Arc::new(MemoryVolume::new());
@@ -207,7 +207,7 @@ fn bytes(volume: &MemoryVolume, file: &str) -> Result<Vec<u8>> {
 }
 
 #[test]
-fn a_recovery_and_a_rescue_find_it() -> Result<()> {
+fn a_recovery_and_a_rescue_find_the_dictionary() -> Result<()> {
     for store in STORES {
         let volume = Arc::new(MemoryVolume::new());
         let db = build(&volume, store, 30_000)?;

@@ -80,10 +80,10 @@ impl Hooks for SlowLog {
     }
 }
 
-/// What others detach while it frees what it has dropped itself is not its work. Each of their commits detaches more
-/// pages than it frees in a batch, so if it waited for that, it would end only after they do.
+/// A compaction frees only the pages that it has dropped itself, not those that others detach meanwhile. Each commit of
+/// the writers detaches more pages than it frees in a batch. If it freed those too, it would end only after them.
 #[test]
-fn a_compaction_ends_beside_a_writer_that_never_rests() -> Result<()> {
+fn a_compaction_ends_during_continuous_writes() -> Result<()> {
     STORES.into_iter().try_for_each(compact_beside_writers)
 }
 

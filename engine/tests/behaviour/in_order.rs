@@ -17,7 +17,7 @@ const NAMES: TableDef<&str, &str> = TableDef::new("names");
 struct Writes {
     first: u32,
     count: u32,
-    gap: u32,
+    stride: u32,
     backwards: bool,
     removed: Vec<u32>,
     odd: Option<u32>,
@@ -27,9 +27,9 @@ fn writes() -> impl Strategy<Value = Writes> {
     let rest =
         (prop::bool::weighted(0.2), prop::collection::vec(0u32..6000, 0..3), prop::option::weighted(0.2, 0u32..6000));
     (0u32..6000, 0u32..900, 1u32..5, prop::bool::weighted(0.3), rest).prop_map(
-        |(first, count, gap, removes, (backwards, mut removed, odd))| {
+        |(first, count, stride, removes, (backwards, mut removed, odd))| {
             removed.truncate(if removes { 3 } else { 0 });
-            Writes { first, count, gap, backwards, removed, odd }
+            Writes { first, count, stride, backwards, removed, odd }
         },
     )
 }
@@ -42,7 +42,7 @@ fn name(turn: u64) -> String {
 }
 
 fn write(db: &Database, model: &mut Model, writes: &Writes, turn: u64) -> Result<()> {
-    let mut keys: Vec<u32> = (0..writes.count).map(|n| writes.first + n * writes.gap).collect();
+    let mut keys: Vec<u32> = (0..writes.count).map(|n| writes.first + n * writes.stride).collect();
     if writes.backwards {
         keys.reverse();
     }

@@ -173,7 +173,7 @@ fn put_one(db: &Database, key: u32, durability: Durability) -> Result<()> {
     tx.commit()
 }
 
-/// The keys there are, from 0 on; a gap is a commit that is missing before a later one.
+/// The keys there are, from 0 on. A missing key is a commit that is missing before a later one.
 fn keys(db: &Database) -> Result<u32> {
     let tx = db.begin_read()?;
     let accounts = match tx.open_table(ACCOUNTS) {
@@ -219,7 +219,7 @@ fn after_a_failed_sync_nothing_is_acknowledged_and_the_handle_says_so() -> Resul
         assert!(matches!(refused, Err(Error::Poisoned { .. })), "{refused:?}");
     }
     assert!(matches!(db.checkpoint(), Err(Error::Poisoned { .. })));
-    // What was visible stays so, and what was not acknowledged is not seen.
+    // Visible commits stay visible, and commits that were not acknowledged are not visible.
     assert_eq!(keys(&db)?, 11);
     assert_eq!(before.open_table(ACCOUNTS)?.len(), 11);
     drop((before, db));

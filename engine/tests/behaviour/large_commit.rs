@@ -191,8 +191,8 @@ fn create_very_many_tables(store: StoreKind) -> Result<()> {
     db.close()
 }
 
-/// What becomes free by removing ranges is noted in the log and in the catalog: there must be room for that before
-/// anything changes.
+/// Pages that become free by removing ranges are noted in the log and in the catalog. There must be room for that
+/// before anything changes.
 #[test]
 fn ranges_removed_on_a_nearly_full_device_leave_a_database_that_closes_and_goes_on() -> Result<()> {
     STORES.into_iter().try_for_each(remove_ranges_on_a_nearly_full_device)
@@ -272,7 +272,7 @@ fn the_log_of_a_large_commit_takes_at_most_three_and_a_half_times_its_changes() 
             drop(table);
             std::thread::scope(|scope| -> Result<()> {
                 let commit = scope.spawn(|| tx.commit());
-                // Whoever asks for checkpoints meanwhile makes it no longer.
+                // Requests for checkpoints meanwhile do not make it longer.
                 while !commit.is_finished() {
                     db.checkpoint()?;
                     db.maintain()?;
@@ -295,7 +295,7 @@ fn room(volume: &FailingVolume, name: &str) -> u64 {
     volume.open(name, OpenMode::Read).and_then(|disk| disk.allocated()).unwrap_or(0)
 }
 
-/// Whoever begins to read in the middle of it sees what was there before, and whoever waits for it sees all of it.
+/// A reader that begins during the commit sees the state before it. A reader that begins afterwards sees all of it.
 #[test]
 fn a_large_commit_is_seen_whole_or_not_at_all_while_it_is_made() -> Result<()> {
     STORES.into_iter().try_for_each(see_a_large_commit)

@@ -1,4 +1,4 @@
-//! What a database does while nothing fails, and that its format stays.
+//! The behaviour of a database while nothing fails, and the stability of its format.
 
 mod both_ends;
 mod compressed;

@@ -58,7 +58,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What is done between transactions, or instead of committing one.
+/// The operations between transactions, or instead of committing one.
 fn step() -> impl Strategy<Value = Op> {
     prop_oneof![
         1 => Just(Op::Abort),
@@ -117,16 +117,16 @@ fn integer() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0u64..3000, 2 => (0u64..40).prop_map(|n| n * 0x0101_0101), 1 => any::<u64>()]
 }
 
-/// Operations on a table of blocks; stretches of keys come and go at once, so that there are many.
+/// Operations on a table of blocks. Runs of keys are put and removed at once, so that there are many keys.
 fn integer_ops(kind: Kind) -> impl Strategy<Value = Vec<Op>> {
     let one = move |(key, value): (u64, Vec<u8>)| vec![Op::Put(kind.key(key), kind.value(value))];
-    let stretch = move |(first, count, step, value): (u64, u64, u64, Vec<u8>)| {
+    let run_of_keys = move |(first, count, step, value): (u64, u64, u64, Vec<u8>)| {
         let value = kind.value(value);
         (0..count).map(|n| Op::Put(kind.key(first + n * step), value.clone())).collect()
     };
     let ops = prop_oneof![
         30 => (integer(), value()).prop_map(one),
-        6 => (0u64..3000, 1u64..400, 1u64..5, prop::collection::vec(any::<u8>(), 0..10)).prop_map(stretch),
+        6 => (0u64..3000, 1u64..400, 1u64..5, prop::collection::vec(any::<u8>(), 0..10)).prop_map(run_of_keys),
         20 => integer().prop_map(move |key| vec![Op::Remove(kind.key(key))]),
         4 => (0u64..3000, 1u64..60).prop_map(move |(first, count)| {
             (first..first + count).map(|key| Op::Remove(kind.key(key))).collect()
@@ -147,12 +147,12 @@ const DOCUMENT_KEYS: u64 = 2000;
 /// Operations on a table of documents of several kinds, each of which needs a dictionary of its own.
 fn document_ops() -> impl Strategy<Value = Vec<Op>> {
     let put = |key: u64, kind: u64| Op::Put(key.to_be_bytes().to_vec(), document(key, kind).into_bytes());
-    let stretch = move |(first, count, step, kind): (u64, u64, u64, u64)| {
+    let run_of_keys = move |(first, count, step, kind): (u64, u64, u64, u64)| {
         (0..count).map(|n| put((first + n * step) % DOCUMENT_KEYS, kind)).collect()
     };
     let [a, b] = [0..DOCUMENT_KEYS, 0..DOCUMENT_KEYS];
     let ops = prop_oneof![
-        10 => (0..DOCUMENT_KEYS, 1u64..700, 1u64..4, 5u64..8).prop_map(stretch),
+        10 => (0..DOCUMENT_KEYS, 1u64..700, 1u64..4, 5u64..8).prop_map(run_of_keys),
         6 => (0..DOCUMENT_KEYS, 5u64..8).prop_map(move |(key, kind)| vec![put(key, kind)]),
         6 => (0..DOCUMENT_KEYS).prop_map(|key| vec![Op::Remove(key.to_be_bytes().to_vec())]),
         1 => (a, b).prop_map(|(a, b)| {

@@ -35,7 +35,7 @@ fn entries(db: &Database) -> Result<u64> {
     Ok(table.len())
 }
 
-/// What a killed process leaves, the system's cache being written.
+/// The files that a killed process leaves, after the system has written its cache.
 fn killed(volume: &FailingVolume) -> FailingVolume {
     volume.crash(Cut { event: volume.events(), choice: CutChoice::KeepAll })
 }
@@ -139,7 +139,7 @@ fn beside_a_waiting_commit(
         });
         gate.await_waiting();
         let work = scope.spawn(|| work(&db));
-        // What the work does beyond its own commit waits as well.
+        // The work after its own commit waits as well.
         std::thread::sleep(Duration::from_millis(50));
         gate.shut(false);
         commit.join().expect("a commit")?;
@@ -232,7 +232,7 @@ fn a_page_is_not_moved_before_its_transaction_has_committed() -> Result<()> {
         bulk.push(&key.to_be_bytes(), b"a value")?;
     }
     bulk.finish()?;
-    // On a full device a checkpoint closes gaps, but not beside a transaction.
+    // On a full device a checkpoint moves pages into free runs, but not beside a transaction.
     volume.limit_space(Some(0));
     let _ = db.checkpoint();
     volume.limit_space(None);
@@ -242,7 +242,7 @@ fn a_page_is_not_moved_before_its_transaction_has_committed() -> Result<()> {
 }
 
 #[test]
-fn the_first_piece_of_a_transaction_that_never_was_is_not_glued_to_the_next() -> Result<()> {
+fn the_first_piece_of_an_incomplete_transaction_is_not_joined_to_the_next() -> Result<()> {
     let volume = FailingVolume::new(1);
     let db = options().create_on(Arc::new(volume.clone()), NAME)?;
     put(&db, 0..100, Durability::Commit)?;
@@ -314,7 +314,7 @@ fn of_two_creators_the_later_does_not_replace_the_earlier() -> Result<()> {
 }
 
 #[test]
-fn what_an_abandoned_creation_has_left_goes_and_nothing_else_does() -> Result<()> {
+fn only_files_of_abandoned_creations_are_removed() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
     let id = "0123456789abcdef0123456789abcdef";
@@ -422,7 +422,7 @@ fn a_table_may_be_given_the_name_that_it_has_and_a_missing_one_is_named() -> Res
     Ok(())
 }
 
-/// What a `main` that returns `duramen::Result` prints.
+/// A `main` that returns `duramen::Result` prints the debug form of the error.
 #[test]
 fn an_error_debugs_as_it_displays() {
     let error = Database::open("no such folder/t.duramen").map(drop).unwrap_err();

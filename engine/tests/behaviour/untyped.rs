@@ -40,7 +40,7 @@ fn only_encodings_get_into_an_untyped_table() -> Result<()> {
 }
 
 #[test]
-fn a_table_needs_a_name_of_bearable_length() -> Result<()> {
+fn an_empty_or_too_long_table_name_is_refused() -> Result<()> {
     let tx = Database::in_memory()?.begin_write()?;
     for bad in [String::new(), "t".repeat(MAX_TABLE_NAME + 1)] {
         let options = TableOptions::default;
@@ -189,7 +189,7 @@ fn widths_are_for_types_of_a_programs_own() -> Result<()> {
     assert!(matches!(tx.create_untyped("t", "u64", "own", widths), Err(Error::Option { option: "key_width", .. })));
     assert!(matches!(tx.create_untyped("t", "u32", "str", widths), Err(Error::Option { option: "value_width", .. })));
     assert!(matches!(tx.create_untyped("t", "f64", "own", widths), Err(Error::Option { option: "key type", .. })));
-    // However long names are, there is a table or an error that says why not.
+    // With a name of any length, there is a table or an error that says why not.
     for len in [10, 1000, 3000, 5000, 100_000] {
         let name = "long".repeat(len / 4);
         match tx.create_untyped(&format!("t{len}"), &name, &name, TableOptions::default()) {

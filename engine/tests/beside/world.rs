@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// What a table's keys and values are.
+/// The kind of a table's keys and values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// `u32` to `u64`, keys in blocks.
@@ -140,7 +140,7 @@ impl Between {
 /// How many commits back the history goes: a reader asks at once for what it sees.
 const KEPT: usize = 4000;
 
-/// What each commit has made of the tables. A commit is noted before it is made.
+/// The state of the tables after each commit. A commit is noted before it is made.
 #[derive(Default)]
 pub(crate) struct History(Mutex<BTreeMap<u64, Arc<World>>>);
 

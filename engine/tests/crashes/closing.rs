@@ -45,7 +45,7 @@ fn allocated(path: &Path) -> u64 {
 }
 
 #[test]
-fn a_closed_file_has_few_gaps_and_no_log() -> Result<()> {
+fn a_closed_file_has_little_free_space_and_no_log() -> Result<()> {
     STORES.into_iter().try_for_each(close)
 }
 
@@ -100,7 +100,7 @@ fn fail_to_close((store, fault): (StoreKind, Fault)) -> Result<()> {
 }
 
 #[test]
-fn a_close_leaves_the_database_to_whoever_still_has_it() -> Result<()> {
+fn a_close_does_not_affect_other_handles() -> Result<()> {
     let volume = FailingVolume::new(0);
     let db = options().create_on(Arc::new(volume.clone()), NAME)?;
     fill(&db, 1)?;

@@ -21,13 +21,13 @@ const LATER_STEPS: usize = 9;
 /// Power cuts of what each process leaves.
 const CUTS: usize = 5;
 
-/// What one process has done on a volume.
+/// The work of one process on a volume.
 struct Life {
     store: StoreKind,
     volume: FailingVolume,
-    /// Where its own events begin in the history.
+    /// The position of its first event in the history.
     born: usize,
-    /// What there was before it had opened the database, and what of that was promised.
+    /// The state before it had opened the database, and the acknowledged part of that.
     before: (Rc<Model>, Option<Mark>),
     model: Rc<Model>,
     /// In words, from the first process on.
@@ -48,7 +48,7 @@ impl Life {
         Life { store, volume, born: 0, before, model: Rc::new(model), words: format!("{store:?}, seed {seed}") }
     }
 
-    /// What there was at an event, and what of that was promised.
+    /// The state at an event, and the acknowledged part of that.
     fn at(&self, event: usize) -> (&Rc<Model>, Option<Mark>) {
         match Mark::before(&self.volume, event) {
             Some(mark) => (&self.model, Some(mark)),
@@ -56,7 +56,7 @@ impl Life {
         }
     }
 
-    /// The process after this one, which dies as told.
+    /// The process after this one, which dies at `death`.
     fn next(&self, death: Death, rng: &mut fastrand::Rng) -> Life {
         let words = format!("{}, {death:?}, a {}", self.words, self.volume.describe(death.event));
         let fail = |why: String| -> ! { panic!("{words}: {why}") };

@@ -84,7 +84,7 @@ fn a_conversion_that_is_cut_anywhere_leaves_the_old_database_or_the_new_one() ->
 }
 
 #[test]
-fn the_next_process_goes_on_with_what_a_killed_conversion_has_left_whenever_the_power_goes_later() -> Result<()> {
+fn recovery_after_a_killed_conversion_and_a_later_power_cut_loses_nothing() -> Result<()> {
     for (store, goal, closed) in cases() {
         let (volume, expected) = device(store, closed)?;
         convert(&volume, goal)?;
@@ -105,7 +105,7 @@ fn the_next_process_goes_on_with_what_a_killed_conversion_has_left_whenever_the_
                 next.mark(1);
                 drop(db);
             }
-            // Whatever the next process has seen and committed stays.
+            // All that the next process has read and committed stays.
             let mut cuts: Vec<Cut> = next.cuts(1).into_iter().filter(|cut| cut.event > born).collect();
             rng.shuffle(&mut cuts);
             for cut in cuts.into_iter().take(3) {

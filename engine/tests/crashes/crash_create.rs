@@ -60,7 +60,7 @@ fn cut(store: StoreKind, volume: &FailingVolume, empty: bool, may_be_absent: imp
             .unwrap_or_else(|error| panic!("{what}: {error}"));
         put(&db, 100)?;
         db.close()?;
-        // What was cut off while it was made is gone when the next one is made.
+        // A database whose creation was cut off is gone when the next one is created.
         if may_be_absent(known) && state.list("")? != [NAME] {
             state.remove(NAME)?;
             options().store(store).create_on(Arc::new(state.clone()), NAME)?.close()?;

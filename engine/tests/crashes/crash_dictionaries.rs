@@ -122,7 +122,7 @@ fn a_cut_anywhere_leaves_every_entry_readable() -> Result<()> {
 }
 
 #[test]
-fn the_next_process_goes_on_with_what_a_killed_one_has_left_whenever_the_power_goes_later() -> Result<()> {
+fn recovery_after_a_kill_and_a_later_power_cut_keeps_dictionaries() -> Result<()> {
     for store in STORES {
         let volume = device(store)?;
         work(&volume)?;

@@ -142,7 +142,7 @@ fn acknowledged_commits_survive_every_cut() -> Result<()> {
 }
 
 #[test]
-fn what_a_process_has_shown_survives_a_later_power_cut() -> Result<()> {
+fn recovered_commits_survive_a_later_power_cut() -> Result<()> {
     let wanted = number("DURAMEN_CRASH_STATES", 2400) / 3;
     for (seed, store) in (1..).zip(STORES.into_iter().flat_map(|store| [store; 2])) {
         let (volume, model) = history(store, seed)?;

@@ -170,7 +170,7 @@ fn writing_goes_on_once_there_is_room_again() -> Result<()> {
 
 /// Each commit sets aside far more of the log than it needs.
 #[test]
-fn what_commits_set_aside_and_did_not_need_stands_in_nobodys_way() -> Result<()> {
+fn unused_reservations_of_commits_are_released() -> Result<()> {
     for space in [3 << 20, 7 << 19, 4 << 20] {
         let volume = FailingVolume::new(space);
         let db = options(64 << 20).create_on(Arc::new(volume.clone()), NAME)?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Spare files of at most this number of bytes: a checkpoint keeps one or a few, and cuts some.
 const SPARE: u64 = 24_000;
 
-/// What the layers above would keep in the superblock.
+/// The fields that the layers above would keep in the superblock.
 #[derive(Clone, Copy, Debug)]
 struct Superblock {
     sequence: u64,
@@ -340,7 +340,7 @@ fn damage_after_a_segment_was_used_again_is_reported() {
 }
 
 #[test]
-fn rotations_amid_appends_leave_no_gap_at_any_power_cut() {
+fn rotations_during_appends_lose_no_batch_at_a_power_cut() {
     let volume = FailingVolume::new(5);
     let log = Log::create(config(&volume, LogShape::Packed), 1, Lsn(0)).unwrap();
     let batch = |number: usize| number.to_le_bytes().repeat(1 + number % 40);

@@ -68,7 +68,7 @@ fn work(volume: &FailingVolume, store: StoreKind, blocks: u8, first: First, lost
     Ok(model)
 }
 
-/// What reads the database.
+/// The reader of the database.
 #[derive(Clone, Copy, Debug)]
 enum Reader {
     Process,

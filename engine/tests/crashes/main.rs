@@ -1,5 +1,5 @@
-//! What a power cut, the death of a process, a failed sync or a full device leaves is a sound database with every
-//! acknowledged commit.
+//! A power cut, the death of a process, a failed sync or a full device leaves a sound database with every acknowledged
+//! commit.
 
 mod closing;
 mod counts;

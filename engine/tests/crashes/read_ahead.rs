@@ -132,7 +132,7 @@ fn a_long_scan_always_has_hinted_leaves_ahead() -> Result<()> {
 }
 
 #[test]
-fn what_is_in_the_cache_and_a_short_scan_hint_nothing() -> Result<()> {
+fn cached_pages_and_short_scans_give_no_hints() -> Result<()> {
     STORES.into_iter().try_for_each(hint_nothing)
 }
 

@@ -24,7 +24,7 @@ const LARGE_CACHE: usize = 32 << 20;
 struct Work(u64, u64);
 
 impl Work {
-    /// What a recovery would have to do now.
+    /// The work of a recovery if it began now.
     fn now(db: &Database) -> Work {
         let DatabaseStats { log_bytes, redo_pages, .. } = db.stats();
         Work(log_bytes, redo_pages)
@@ -40,7 +40,7 @@ impl Work {
         self.0 <= times * bounds.0 + transaction.0 && self.1 <= times * bounds.1 + transaction.1
     }
 
-    /// What a transaction has added, before which there was less than twice the bounds.
+    /// The work that a transaction has added. Before it there was less than twice the bounds.
     fn since(self, before: Work) -> Work {
         Work(self.0.saturating_sub(before.0), self.1.saturating_sub(before.1))
     }
@@ -86,7 +86,7 @@ fn place(number: u64) -> u64 {
     number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// What a case is about.
+/// The parameters of a case.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     seed: u64,
@@ -263,8 +263,8 @@ fn pages_that_change_while_a_checkpoint_is_taken_count_after_it() -> Result<()> 
     Ok(())
 }
 
-/// What commits did beside a checkpoint whose superblock was not written before so many of them had returned, or before
-/// that had taken too long.
+/// The results of commits during a checkpoint. Its superblock is written only after a number of them have returned, or
+/// after a time limit.
 struct Beside {
     most_pages: u64,
     took_too_long: bool,

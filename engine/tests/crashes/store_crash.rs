@@ -24,10 +24,10 @@ const PAGES: u32 = 300;
 const FILE: &str = "db";
 /// The table of all pages.
 const TABLE: TableId = TableId(3);
-/// Where the log begins.
+/// The LSN at which the log begins.
 const FIRST_LSN: u64 = 1;
 
-/// What the device does.
+/// The kind of the device.
 #[derive(Clone, Copy, Debug)]
 enum Device {
     Plain,
@@ -101,7 +101,7 @@ impl Shape {
     }
 }
 
-/// What a mark in the history of the volume says: the redo point of the last checkpoint that was acknowledged, and the
+/// A mark in the history of the volume: the redo point of the last checkpoint that was acknowledged, and the
 /// end of the log, which was durable there.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
@@ -128,7 +128,7 @@ struct Run {
     volume: FailingVolume,
     store: Arc<dyn PageStore>,
     log: BTreeMap<u32, PageLog>,
-    /// Where each page differs from its base; in all of it if it is not here.
+    /// The parts in which each page differs from its base. A page that is not here differs in all.
     changed: BTreeMap<u32, ChangedParts>,
     /// Redo points of the checkpoints that were begun.
     checkpoints: Vec<u64>,
@@ -194,7 +194,7 @@ impl Run {
         Some(run)
     }
 
-    /// What recovery does between opening and its first checkpoint.
+    /// The work of recovery between opening and its first checkpoint.
     fn redo(&mut self, redo: u64) -> Result<()> {
         self.store.note_log_end(Lsn(self.end))?;
         let since = |log: &PageLog| log.iter().any(|(lsn, _)| *lsn >= redo);
@@ -404,7 +404,7 @@ impl Run {
     }
 }
 
-/// Where the payload of a page begins, and the least length of one.
+/// The offset of the payload in a page, and its least length.
 const PAYLOAD: usize = 100;
 const LEAST_PAYLOAD: usize = 800;
 
@@ -449,7 +449,7 @@ fn history(run: &mut Run) -> Result<()> {
 }
 
 #[test]
-fn every_power_cut_leaves_what_redo_goes_on_from() {
+fn redo_continues_after_every_power_cut() {
     for shape in Shape::all() {
         let volume = shape.volume(1);
         let mut run = Run::create(shape, &volume).unwrap();
@@ -462,7 +462,7 @@ fn every_power_cut_leaves_what_redo_goes_on_from() {
             let crashed = volume.crash(cut);
             let Some(mut after) = run.recover(&crashed, Mark::before(&volume, cut.event)) else { continue };
             after.check(&what);
-            // Life goes on: nothing that the cut left behind is in the way.
+            // Writing goes on after the cut.
             after.write(0..6).unwrap();
             after.checkpoint(6..8).unwrap();
             after.change(2..4).unwrap();
@@ -477,7 +477,7 @@ fn every_power_cut_leaves_what_redo_goes_on_from() {
 
 /// The free map of a close counts until the first checkpoint after it.
 #[test]
-fn every_power_cut_around_a_close_leaves_what_redo_goes_on_from() {
+fn redo_continues_after_every_power_cut_around_a_close() {
     let shape = Shape::TABLE;
     let volume = shape.volume(5);
     let mut run = Run::create(shape, &volume).unwrap();
@@ -514,7 +514,7 @@ fn every_power_cut_around_a_close_leaves_what_redo_goes_on_from() {
 }
 
 #[test]
-fn a_cut_after_a_cut_leaves_what_redo_goes_on_from() {
+fn redo_continues_after_a_second_power_cut() {
     for shape in Shape::all() {
         let volume = shape.volume(2);
         let mut run = Run::create(shape, &volume).unwrap();
@@ -560,7 +560,7 @@ fn a_full_device_loses_nothing_and_works_on_when_there_is_room_again() {
         let mut recovered = run.recover(&crashed, Mark::before(&volume, last.event)).unwrap();
         recovered.check("recovered");
         volume.limit_space(None);
-        // What could not be written is still in memory.
+        // The pages that could not be written are still in memory.
         run.changed.clear();
         run.flush(&after).unwrap();
         run.write(50..60).unwrap();

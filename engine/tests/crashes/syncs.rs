@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 const NAME: &str = "t.duramen";
 const T: TableDef<u32, &[u8]> = TableDef::new("t");
 
-/// What happens at each write (with its offset) and before each sync of a file.
+/// A function that is called at each write (with its offset) and before each sync of a file.
 type Happening = Box<dyn FnMut(&str, Option<u64>) -> Result<()> + Send>;
 
 /// Something that happens until it is taken away.
@@ -28,7 +28,7 @@ impl Beside {
         *self.0.lock() = Some(Box::new(happening));
     }
 
-    /// What happens at a call must not happen at the calls that it makes itself.
+    /// The function is not called for the calls that it makes itself.
     fn happen(&self, name: &str, at: Option<u64>) -> Result<()> {
         self.0.try_lock().and_then(|mut happening| happening.as_mut().map(|happen| happen(name, at))).unwrap_or(Ok(()))
     }

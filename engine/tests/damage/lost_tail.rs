@@ -68,7 +68,7 @@ fn look(db: &Database, what: &str) -> Result<u32> {
     Ok(unread)
 }
 
-/// What the process that recovers does beside recovering.
+/// The work of the recovering process after the recovery.
 #[derive(Clone, Copy, Debug)]
 enum Recovery {
     Nothing,
@@ -85,15 +85,15 @@ fn commits_that_the_log_has_lost_do_not_come_back_in_part() -> Result<()> {
     for (store, delta) in shadow.into_iter().chain([(StoreKind::Table, DeltaBlocks::OFF)]) {
         for recovery in [Recovery::Nothing, Recovery::Look, Recovery::Commit] {
             // Whole pages, and small parts of pages.
-            lose(store, delta, recovery, 1)?;
-            lose(store, delta, recovery, 15)?;
+            lose_tail(store, delta, recovery, 1)?;
+            lose_tail(store, delta, recovery, 15)?;
         }
     }
     Ok(())
 }
 
 /// The lost commit changes every `step`th entry.
-fn lose(store: StoreKind, delta: DeltaBlocks, recovery: Recovery, step: usize) -> Result<()> {
+fn lose_tail(store: StoreKind, delta: DeltaBlocks, recovery: Recovery, step: usize) -> Result<()> {
     let volume = Arc::new(MemoryVolume::new());
     let db = options().store(store).delta(delta).create_on(volume.clone(), NAME)?;
     put(&db, TABLE, 0..KEYS, 7)?;

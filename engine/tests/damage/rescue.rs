@@ -260,7 +260,7 @@ fn a_damaged_map_of_slots_loses_nothing_and_is_reported() -> Result<()> {
 }
 
 #[test]
-fn nothing_is_lost_with_all_that_leads_to_the_pages() -> Result<()> {
+fn a_rescue_without_superblocks_or_catalog_loses_nothing() -> Result<()> {
     let volume = built(StoreKind::Table)?;
     let (lost, damage) = rescue(damaged(&volume, NAME, 0, &[0; 8192]), Old::Never, "both superblocks")?;
     assert_eq!(lost, [0; 4]);
@@ -308,7 +308,7 @@ fn a_file_damaged_in_many_places_gives_no_wrong_entry_and_every_loss_is_reported
 }
 
 #[test]
-fn a_file_cut_short_loses_what_was_behind_the_cut() -> Result<()> {
+fn a_truncated_file_gives_no_wrong_entry_and_every_loss_is_reported() -> Result<()> {
     let volume = built(StoreKind::Table)?;
     let size = content(&volume, NAME).len();
     for part in 1..8 {
@@ -347,7 +347,7 @@ fn an_older_superblock_does_not_bring_older_entries_back() -> Result<()> {
     Ok(())
 }
 
-/// Whose bytes from one place on, as many as a sector has, the device cannot read any more.
+/// A disk that cannot read one sector.
 #[derive(Debug)]
 struct BadSector {
     file: String,
@@ -364,7 +364,7 @@ impl Hooks for BadSector {
 }
 
 #[test]
-fn sectors_that_cannot_be_read_cost_what_damaged_ones_do() -> Result<()> {
+fn unreadable_sectors_give_no_wrong_entry_and_every_loss_is_reported() -> Result<()> {
     let (volume, db) = build(StoreKind::Table)?;
     let log = volume.list(&format!("{NAME}-log"))?.pop().unwrap();
     let crashed = damaged(&volume, NAME, 0, b"");

@@ -39,7 +39,7 @@ fn build(store: StoreKind, path: &Path, keys: KeyLayout) -> Result<()> {
     db.close()
 }
 
-/// What is left, by number, and what is lost.
+/// The numbers of the readable entries, and the lost ranges.
 fn salvage(table: &ReadOnlyUntypedTable, from: usize, to: usize) -> Result<(Vec<usize>, Vec<Lost>)> {
     let (mut left, mut lost) = (Vec::new(), Vec::new());
     let (lower, upper) = (key(from), key(to));
@@ -90,7 +90,7 @@ fn flip(store: StoreKind, keys: KeyLayout, mut look: impl FnMut(&str, usize, Res
         fs::write(&path, bytes).unwrap();
         let tx = match options().open_read_only(&path) {
             Ok(db) => db.begin_read()?,
-            // What says where pages are.
+            // The positions of pages are damaged.
             Err(Error::CorruptMeta { .. }) => continue,
             Err(other) => panic!("{store:?}, byte {at}: {other}"),
         };
@@ -109,7 +109,7 @@ fn flip(store: StoreKind, keys: KeyLayout, mut look: impl FnMut(&str, usize, Res
 }
 
 #[test]
-fn wherever_a_bit_flips_the_rest_is_read_and_the_loss_is_told() {
+fn salvage_after_any_bit_flip_reports_the_loss_and_reads_the_rest() {
     parallel::each(STORES, |store| flip_bits(store).unwrap());
 }
 
@@ -147,7 +147,7 @@ fn flip_bits_of_a_key_heap(store: StoreKind) -> Result<()> {
 }
 
 #[test]
-fn what_a_damaged_page_of_the_key_heap_makes_impossible_is_refused_and_nothing_else() -> Result<()> {
+fn only_operations_that_need_a_damaged_heap_page_fail() -> Result<()> {
     STORES.into_iter().try_for_each(damage_a_key_heap)
 }
 
@@ -178,7 +178,7 @@ fn damage_a_key_heap(store: StoreKind) -> Result<()> {
 }
 
 #[test]
-fn of_a_sound_table_all_is_left_whatever_the_range() -> Result<()> {
+fn salvage_of_an_undamaged_table_returns_each_range_whole() -> Result<()> {
     STORES.into_iter().try_for_each(salvage_ranges)
 }
 

@@ -362,7 +362,7 @@ impl History {
     /// Goes on with the files as they are now, as after the end of a process that did not close them; a transaction
     /// that was open has left nothing.
     fn kill(&mut self) -> Result<()> {
-        // What a thread writes meanwhile would be in some of the copies and not in others.
+        // Writes of a thread meanwhile would be in some of the copies and not in others.
         let folder = self.folder.as_ref().filter(|_| !self.background);
         let Some(folder) = folder.map(|folder| folder.path().to_owned()) else { return Ok(()) };
         self.tell(|| "kill and open".to_owned());

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// How much of a crate another one may use.
 #[derive(Clone, Copy, PartialEq)]
 enum Access {
-    /// What its documentation shows.
+    /// The items in its documentation.
     Shown,
     All,
 }
@@ -43,7 +43,7 @@ const FOLDERS: &[(&str, &str, Uses)] = &[
     ("peers", "", &[("duramen", Access::Shown), ("duramen_bench", Access::All)]),
 ];
 
-/// What is `#[doc(hidden)]` in a crate.
+/// The items of a crate that are `#[doc(hidden)]`.
 #[derive(Default)]
 struct Hidden {
     /// Modules and other items, by their paths.
@@ -94,7 +94,7 @@ impl Hidden {
         }
     }
 
-    /// What is wrong with a use of the path, whose first name is the crate.
+    /// The error in a use of the path, whose first name is the crate.
     fn judge(&self, path: &[String]) -> Option<String> {
         let (name, inner) = (path.join("::"), &path[1..]);
         if (1..=inner.len()).any(|len| self.items.contains(&inner[..len])) {
@@ -106,7 +106,7 @@ impl Hidden {
     }
 }
 
-/// What the engine hides.
+/// The hidden items of the engine.
 fn hidden() -> Hidden {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut hidden = Hidden::default();
@@ -118,7 +118,7 @@ fn hidden() -> Hidden {
     hidden
 }
 
-/// What is wrong with the code of a folder, each with its line.
+/// The errors in the code of a folder, each with its line.
 fn violations(own: &str, uses: Uses, hidden: &Hidden, stream: &TokenStream) -> Vec<String> {
     let tokens: Vec<TokenTree> = stream.clone().into_iter().collect();
     let mut wrong = Vec::new();

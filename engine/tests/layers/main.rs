@@ -26,7 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("query", &["base", "page", "tree", "io", "store", "log", "txn", "db"]),
 ];
 
-/// What a layer may use of another one, tests apart, where that is less than all that the other one exports.
+/// The items of another layer that a layer may use (except its tests), where they are not all that the other exports.
 const ITEMS: &[(&str, &str, &[&str])] = &[
     ("store", "page", &["Page", "map_page_size", "unpack", "unpack_within"]),
     (
@@ -96,7 +96,7 @@ fn the_table_lists_the_layers_from_below() {
     }
 }
 
-/// What the root re-exports by name; a name of a path on the way counts too, which does no harm.
+/// The names that the root re-exports. The other names of a path count too, which does no harm.
 fn exports(root: &TokenStream) -> Exports {
     let tokens: Vec<TokenTree> = root.clone().into_iter().collect();
     let mut exports = Exports::new();
@@ -111,7 +111,7 @@ fn exports(root: &TokenStream) -> Exports {
     exports
 }
 
-/// What is wrong in the file of `module`, each with its line.
+/// The errors in the file of `module`, each with its line.
 fn violations(module: &[String], file: &TokenStream, exports: &Exports) -> impl Iterator<Item = String> {
     let mut check = Check { layer: module[0].clone(), module: module.to_vec(), exports, wrong: Vec::new() };
     check.tokens(file);
@@ -120,7 +120,7 @@ fn violations(module: &[String], file: &TokenStream, exports: &Exports) -> impl 
 
 struct Check<'a> {
     layer: String,
-    /// Where in the module tree the tokens are.
+    /// The module of the tokens.
     module: Vec<String>,
     exports: &'a Exports,
     wrong: Vec<String>,
@@ -252,7 +252,7 @@ impl Check<'_> {
     }
 }
 
-/// What is wrong with `source` as the file of `module`.
+/// The errors in `source` as the file of `module`.
 fn judge(module: &str, source: &str) -> Vec<String> {
     let root = "pub mod base; pub mod db; pub use base::{Error, Result as Outcome}; pub use crate::db::Database;";
     let module: Vec<String> = module.split("::").map(str::to_owned).collect();

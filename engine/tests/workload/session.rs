@@ -56,7 +56,7 @@ struct Held {
 }
 
 impl Held {
-    /// What it shows is what there was when it was opened.
+    /// Asserts that the snapshot shows the state at its opening.
     fn check(&self, model: &Model) -> Result<()> {
         if let Err(mismatch) = model.check(self.commits, self.commits, &contents(&self.tx)?) {
             panic!("a snapshot: {mismatch}");

@@ -65,8 +65,8 @@ fn operations_on_sound_and_damaged_pages_never_panic() {
     }
 }
 
-/// What a list that keeps its keys apart is given for a key of the corpus; the key after it begins with "key9".
-fn apart(keys: KeyListKind, before: &str, text: &str, next: Option<&str>) -> Vec<u8> {
+/// The entry of a key of the corpus in a list whose keys are out of line. `next` is the key after it.
+fn out_of_line_entry(keys: KeyListKind, before: &str, text: &str, next: Option<&str>) -> Vec<u8> {
     let place = KeyPlace { page: PageId(70 + u32::from(text.as_bytes()[3])), number: 3 };
     out_of_line_image(keys, before.as_bytes(), text.as_bytes(), next.map(str::as_bytes), place)
 }
@@ -106,7 +106,7 @@ fn page(kind: PageKind, keys: KeyListKind, records: RecordListKind) -> Vec<u8> {
     for i in 0..9u8 {
         let text = |i: u8| format!("key{i}5{i}");
         let key = match keys.keys_are_out_of_line() {
-            true => apart(keys, &text(i.saturating_sub(1))[..if i == 0 { 3 } else { 6 }], &text(i), None),
+            true => out_of_line_entry(keys, &text(i.saturating_sub(1))[..if i == 0 { 3 } else { 6 }], &text(i), None),
             false => key(keys, &text(i)),
         };
         let record = match records {
@@ -165,7 +165,7 @@ fn write_pages() {
         case.extend(&packed);
         let kind = Page::new(&page).keys();
         let keys = ["key199", "key25", "key7", "key699"].map(|text| match kind.keys_are_out_of_line() {
-            true => apart(kind, "key1", text, Some("key9")),
+            true => out_of_line_entry(kind, "key1", text, Some("key9")),
             false => key(kind, text),
         });
         for op in operations(Page::new(&page), &packed, &keys) {

@@ -50,7 +50,7 @@ pub enum Phase {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
-    /// What is done now.
+    /// The current phase of the work.
     pub phase: Phase,
     /// How much of it is done.
     pub done: u64,
@@ -58,7 +58,7 @@ pub struct Progress {
     pub of: u64,
 }
 
-/// A function that is told how far a recovery is.
+/// A function that receives the progress of a recovery.
 #[derive(Clone)]
 pub(in crate::db) struct Listener(pub(in crate::db) Arc<dyn Fn(Progress) + Send + Sync>);
 

@@ -249,7 +249,7 @@ pub struct TableAnalysis {
     pub choice_bytes: u64,
     /// Why.
     pub reason: Reason,
-    /// What a dictionary for its pages would do, if the plan allows dictionaries and the table has enough pages.
+    /// The effect of a dictionary for its pages, if the plan allows dictionaries and the table has enough pages.
     pub dictionary: Option<DictionaryAnalysis>,
 }
 

@@ -1,3 +1,5 @@
+//! Tests of maintenance with more allocation maps than the smallest cache has pages.
+
 use crate::base::Result;
 use crate::txn::ids_per_map;
 use crate::{Builder, Database, TableDef};

@@ -70,7 +70,7 @@ pub trait Value {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with `bytes`, if they are not the encoding of a value. All bytes are safe.
+    /// A description of the error, if `bytes` are not the encoding of a value. All bytes are safe.
     fn decode<'a>(bytes: &'a [u8]) -> Result<Self::View<'a>, &'static str>;
 }
 
@@ -158,6 +158,6 @@ pub trait KeyPart: Key {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with the bytes. All bytes are safe.
+    /// A description of the error in the bytes. All bytes are safe.
     fn take_part<'a>(input: &mut &'a [u8]) -> Result<Self::Part<'a>, &'static str>;
 }

@@ -106,7 +106,7 @@ macro_rules! key_lists {
             };
 
             /// All kinds.
-            #[allow(clippy::indexing_slicing)] // as above
+            #[allow(clippy::indexing_slicing)] // evaluated by the compiler, which rejects an index out of bounds
             pub const ALL: [KeyListKind; KeyListKind::TAGS.len()] = {
                 let (mut all, mut at) = ([KeyListKind::USUAL; KeyListKind::TAGS.len()], 0);
                 while at < all.len() {

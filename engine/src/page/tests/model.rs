@@ -20,7 +20,7 @@ fn steps(shape: Shape) -> impl Strategy<Value = Vec<Step>> {
         1 => (any::<prop::sample::Index>(), prop_oneof![4 => Just(1usize), 1 => 0usize..6, 1 => 0usize..600])
             .prop_map(|(at, n)| Step::Remove(at, n)),
         1 => (entry(shape), 1usize..400, prop_oneof![Just(1u64), 1u64..40, Just(70_000)], any::<bool>())
-            .prop_map(|(entry, count, apart, together)| Step::Run(entry, count, apart, together)),
+            .prop_map(|(entry, count, distance, together)| Step::Run(entry, count, distance, together)),
         1 => proptest::collection::vec(entry(shape), 1..60).prop_map(Step::Many),
         1 => (any::<prop::sample::Index>(), 0u16..12, any::<i64>())
             .prop_map(|(at, offset, delta)| Step::Add(at, offset, delta)),
@@ -169,13 +169,13 @@ fn run((shape, lower, upper, steps): Setup) -> (Vec<u8>, Vec<Owned>) {
                 add(&mut page, &mut model, slot, offset, delta);
             }
             Step::Many(entries) => put_run(&mut page, &mut model, sorted(entries, &lower, upper.as_deref())),
-            Step::Run((key, record, large), count, apart, together) if shape.keys.key_len().is_some() => {
+            Step::Run((key, record, large), count, distance, together) if shape.keys.key_len().is_some() => {
                 let (mut key, mut entries) = (Some(number(&key)), Vec::new());
                 for _ in 0..count {
                     let Some(bytes) = key.and_then(|key| bytes_of(key, shape.key_len)) else { break };
                     let entry = (bytes, record.clone(), large);
                     entries.push(entry);
-                    key = key.and_then(|key| key.checked_add(apart));
+                    key = key.and_then(|key| key.checked_add(distance));
                 }
                 let entries = sorted(entries, &lower, upper.as_deref());
                 if together {

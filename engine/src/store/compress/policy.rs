@@ -33,7 +33,7 @@ pub enum Target {
     Bytes(u32),
 }
 
-/// What happens to a page that does not compress to its [`Target`]. It is an option of a table
+/// The storage of a page that does not compress to its [`Target`]. It is an option of a table
 /// ([`TableDef::overflow`](crate::TableDef::overflow)).
 ///
 /// The text form is `spill` or `split`:
@@ -155,7 +155,7 @@ pub struct PagePolicy {
     pub compression: Compression,
     /// The length of their places.
     pub target: Target,
-    /// What happens to pages that miss the target.
+    /// The storage of pages that miss the target.
     pub overflow: Overflow,
     /// Whether they may be compressed with a dictionary.
     pub dictionary: bool,

@@ -1,3 +1,5 @@
+//! Tests of compressed page images: round trips, damaged images and targets.
+
 use super::*;
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -49,7 +51,7 @@ proptest! {
         }
     }
 
-    /// What is cut short, and what decompresses to more than a page.
+    /// Truncated images, and images that decompress to more than a page.
     #[test]
     fn parts_of_a_page_and_bombs_give_no_page(seed in any::<u64>(), cut in 0usize..2000) {
         let mut coders = Coders::default();

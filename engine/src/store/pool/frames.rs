@@ -131,8 +131,8 @@ mod tests {
             assert!(frames.grow(1000).is_some());
             assert_eq!(frames.get(5).map(Frame::address), first);
             assert_eq!(frames.get(5).map(|frame| frame.latch.read().len() * 8), Some(1 << shift));
-            let apart = frames.get(5).zip(frames.get(6)).map(|(a, b)| b.address() - a.address());
-            assert_eq!(apart, Some((1 << shift) + LINE));
+            let distance = frames.get(5).zip(frames.get(6)).map(|(a, b)| b.address() - a.address());
+            assert_eq!(distance, Some((1 << shift) + LINE));
         }
     }
 

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn much_begins_where_a_huge_page_may() {
+    fn large_allocations_are_aligned_to_huge_pages() {
         let next = Cell::new(0u64);
         let all = HugeSlice::new(HUGE / 8, || next.replace(next.get() + 1));
         assert_eq!(all.as_ptr().addr() % HUGE, 0);

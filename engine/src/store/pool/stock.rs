@@ -53,7 +53,7 @@ struct StockFrames {
 /// Whether the writers are needed.
 #[derive(Default)]
 struct Demand {
-    ended: bool,
+    closed: bool,
 }
 
 /// The stock. It has cache lines of its own, for the reason of [`Counters`](super::Counters).
@@ -182,21 +182,21 @@ impl Pool {
     /// [`Pool::stock_step`].
     pub fn await_demand(&self) -> bool {
         let mut demand = self.stock.demand.lock();
-        while !demand.ended && !self.stock.asked.swap(false, Ordering::AcqRel) {
+        while !demand.closed && !self.stock.asked.swap(false, Ordering::AcqRel) {
             self.stock.wake.wait(&mut demand);
         }
-        let is_ended = demand.ended;
+        let is_closed = demand.closed;
         drop(demand);
         // So low that one thread may not be enough.
-        if !is_ended && self.stock_len() < self.stock_target() / PART {
+        if !is_closed && self.stock_len() < self.stock_target() / PART {
             self.stock.ask();
         }
-        !is_ended
+        !is_closed
     }
 
     /// Makes [`Pool::await_demand`] return false from now on.
     pub fn end_demand(&self) {
-        self.stock.demand.lock().ended = true;
+        self.stock.demand.lock().closed = true;
         self.stock.wake.notify_all();
     }
 

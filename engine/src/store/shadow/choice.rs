@@ -6,7 +6,7 @@ use super::states::PageState;
 use crate::base::Lsn;
 use std::ops::Range;
 
-/// What the store knows about a page without reading its slots.
+/// The facts about a page that the store knows without reading its slots.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     /// Images of earlier generations are synced.
@@ -61,7 +61,7 @@ pub(super) enum Other {
     Empty,
     /// An older image.
     Image,
-    /// Anything else.
+    /// No sound image of the page.
     Invalid,
 }
 

@@ -85,7 +85,7 @@ pub(super) enum Block {
     /// Zeros.
     Empty,
     Sound(Delta),
-    /// Anything else. The fields are read from the block and may be wrong.
+    /// No sound delta. The fields are read from the block and may be wrong.
     Damaged(Delta),
 }
 

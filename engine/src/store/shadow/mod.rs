@@ -93,7 +93,7 @@ struct ShadowState {
 }
 
 impl ShadowState {
-    /// What the store knows about a page without reading its slots.
+    /// The facts about a page that the store knows without reading its slots.
     fn known_of(&self, id: PageId) -> Known {
         Known {
             generation: self.synced_generation,

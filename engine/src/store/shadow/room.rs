@@ -2,7 +2,7 @@
 //! bytes allocated beyond the end of the file, as many as the promised writes need, and gives them back when a write
 //! fails because there is no space.
 //!
-//! There is a gap between the end of the file and these bytes. So the file grows into a hole, and the slots and delta
+//! These bytes begin at a distance from the end of the file. So the file grows into a hole, and the slots and delta
 //! blocks of a new page that are not written take no space. The reserve moves forward before the file reaches it.
 //!
 //! One slot is reserved for a page. But a page that is written several times may take its delta blocks and then the
@@ -17,8 +17,8 @@ use std::ops::Range;
 /// Least and most bytes by which the reserve grows beyond what is asked for; between them a sixteenth of the file.
 const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
 
-/// The gap between the end of the file and the reserve is a quarter of the file, but at least this number of bytes.
-const LEAST_GAP: u64 = 2 << 20;
+/// The distance from the end of the file to the reserve is a quarter of the file, but at least this number of bytes.
+const LEAST_DISTANCE: u64 = 2 << 20;
 
 /// The most delta blocks in writes that have begun: four background writers and a checkpoint write 1 MiB each. Threads
 /// that miss a page write up to 8 pages each, and seldom while all the others write.
@@ -118,8 +118,8 @@ impl ShadowStore {
 
     /// Makes the reserve so long; false: the device has no room for it.
     fn reserve_bytes(&self, room: &mut Room, bytes: u64, pages: u64) -> Result<bool> {
-        let gap = (room.len / 4).max(LEAST_GAP) + (pages + 2) * self.geometry.cell();
-        let far = (room.len + gap).next_multiple_of(BLOCK as u64);
+        let distance = (room.len / 4).max(LEAST_DISTANCE) + (pages + 2) * self.geometry.cell();
+        let far = (room.len + distance).next_multiple_of(BLOCK as u64);
         let starts = if room.reserved.is_empty() { [far, room.len] } else { [room.reserved.start; 2] };
         let mut reserved = Ok(());
         for start in starts {

@@ -80,7 +80,7 @@ pub(super) enum Content {
     Image { stamp: Stamp, lsn: Lsn },
     /// The rest of a slot that was being trimmed: its first and its last block are gone.
     Trimmed,
-    /// Anything else. `named` is read from the trailer, if the trailer is one of this database, and `lsn` from the
+    /// No sound image of the page. `named` is read from the trailer, if it is one of this database, and `lsn` from the
     /// header, if the header is that of the page. `is_foreign`: header or trailer is neither zeros nor that of an image
     /// of the page.
     Damaged { named: Option<Stamp>, lsn: Option<Lsn>, is_foreign: bool },

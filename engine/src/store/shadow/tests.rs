@@ -419,7 +419,7 @@ fn policies_are_kept_in_the_superblock_as_far_as_there_is_room() {
     assert!(kept.len() > 300 && kept[..] == store.compression.policies()[..kept.len()]);
 }
 
-/// Whatever stands in a slot under a right checksum gives the page or a typed error.
+/// Any bytes in a slot with a valid checksum give the page or a typed error.
 #[test]
 fn hostile_short_images_are_refused() {
     let disk: Arc<dyn Disk> = disk();

@@ -95,7 +95,7 @@ impl Place {
 /// The place of a page's image and the checksum of the image. Log records and the page table contain locations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Location {
-    /// Where.
+    /// The position and the length of the image.
     pub(crate) place: Place,
     /// CRC-32C of the image; see [`super::image`].
     pub(crate) crc: u32,

@@ -67,7 +67,7 @@ impl TableStore {
     /// Moves up to `most` images of a part of the file, the highest first: those at grain `first` or after it.
     fn move_from(&self, part: Extent, first: u64, most: usize, piece: &mut Vec<u8>) -> Result<usize> {
         piece.resize(usize::try_from(part.len()).unwrap_or(0), 0);
-        // What cannot be read cannot move. Reading the page reports it.
+        // An image that cannot be read cannot move. Reading the page reports it.
         read_what_can_be(self.file.disk(), part.offset(), piece);
         let found: Vec<(PageId, Location)> =
             images_in(piece, part.offset(), self.file.page_size()).map(|(id, at, _)| (id, at)).collect();

@@ -1,4 +1,4 @@
-//! What the tests of the page stores and of the buffer pool share: a device that fails, a log, sample pages.
+//! Items shared by the tests of the page stores and the buffer pool: a device that fails, a log, sample pages.
 
 pub(super) mod model;
 mod pool;
@@ -44,7 +44,7 @@ pub(super) fn page_size(kind: StoreKind) -> usize {
     PAGE_SIZE - kind.trailer()
 }
 
-/// What the tests of a store have in the superblock.
+/// The superblock of the tests of a store.
 pub(super) fn meta_of(kind: StoreKind) -> Meta {
     Meta { page_size: page_size(kind), ..meta() }
 }

@@ -106,7 +106,7 @@ impl Subject for ShadowStore {
     }
 }
 
-/// Where pages differ from their bases, as the pool knows it; everything if it is not here.
+/// The parts in which pages differ from their bases, as the pool knows them. A page that is not here differs in all.
 type Changed = BTreeMap<u32, ChangedParts>;
 
 fn write_all<S: Subject>(store: &S, pages: &Pages, changed: &mut Changed) -> Result<()> {
@@ -128,9 +128,9 @@ pub(in crate::store) struct ModelRun<S> {
     pub(in crate::store) pages: Pages,
     meta: Meta,
     changed: Changed,
-    /// What a reopening may find: one state, or two after a superblock whose writing failed.
+    /// The states that a reopening may find: one, or two after a superblock whose writing failed.
     durable: Vec<Pages>,
-    /// Whatever was written, or may have been.
+    /// All contents that were written, or may have been.
     written: BTreeMap<u32, Vec<Vec<u8>>>,
     frozen: Option<(Frozen, Pages, BTreeSet<u32>)>,
     /// Dropped pages whose ids must not be used before the next checkpoint.
@@ -385,7 +385,7 @@ proptest! {
 }
 
 #[test]
-fn a_compaction_leaves_no_gaps_and_cuts_the_file() {
+fn a_compaction_leaves_no_free_runs_and_truncates_the_file() {
     let mut run = ModelRun::<TableStore>::new();
     run.step(&Step::Write((0..PAGES).collect()));
     run.step(&Step::Drop((0..PAGES).filter(|id| id % 10 != 0).collect()));

@@ -61,7 +61,7 @@ impl Bench {
         guard.mark_dirty(Lsn(lsn));
     }
 
-    /// What the store has.
+    /// The value in the store.
     fn stored(&self, id: u32) -> u64 {
         let mut page = vec![0; self.pool.page_size()];
         assert!(self.store.read(PageId(id), &mut page).unwrap().is_some());

@@ -1,3 +1,5 @@
+//! Tests of the kept versions against a model of all snapshots.
+
 use super::*;
 use proptest::prelude::*;
 

@@ -153,7 +153,7 @@ fn put_rest(out: &mut [u8], mut pos: usize, len: usize) -> Option<usize> {
 }
 
 /// Writes a number below 256.
-#[allow(clippy::cast_possible_truncation)] // see above
+#[allow(clippy::cast_possible_truncation)] // `byte` is below 256
 #[inline(always)]
 fn put_byte(out: &mut [u8], pos: usize, byte: usize) -> Option<()> {
     *out.get_mut(pos)? = byte as u8;

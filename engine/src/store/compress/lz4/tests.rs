@@ -30,7 +30,7 @@ fn compressed(bytes: &[u8]) -> Vec<u8> {
     block
 }
 
-/// What a block decompresses to, with this room.
+/// The decompressed bytes of a block, with this room.
 fn decompressed(block: &[u8], room: usize) -> Option<Vec<u8>> {
     let mut out = vec![0; room];
     let len = decompress(block, &mut out)?;

@@ -40,7 +40,7 @@ fn allocate_all(allocator: &mut PlaceAllocator, sizes: &[u32], firsts: &mut Vec<
     true
 }
 
-fn lowest_gap(model: &[Extent], grains: u64) -> u64 {
+fn lowest_free_run(model: &[Extent], grains: u64) -> u64 {
     let mut sorted = model.to_vec();
     sorted.sort_unstable();
     let region = u64::from(REGION);
@@ -77,7 +77,7 @@ fn free_longest_places(model: &[Extent], grains: u64, end: u64) -> u64 {
 
 proptest! {
     #[test]
-    fn nothing_is_given_out_twice_and_the_lowest_gap_first(steps in proptest::collection::vec(step(), 1..120)) {
+    fn allocations_do_not_overlap_and_take_the_lowest_free_run(steps in proptest::collection::vec(step(), 1..120)) {
         let mut allocator = PlaceAllocator::new(17);
         let mut model = vec![Extent { first: 0, grains: FIRST_GRAIN }];
         for step in steps {
@@ -86,7 +86,7 @@ proptest! {
                     let extent = allocator.allocate(grains).unwrap();
                     prop_assert_eq!(extent.grains, grains);
                     if grains <= u64::from(REGION) {
-                        prop_assert_eq!(extent.first, lowest_gap(&model, grains));
+                        prop_assert_eq!(extent.first, lowest_free_run(&model, grains));
                     }
                     take(&mut model, extent)?;
                 }
@@ -102,7 +102,7 @@ proptest! {
                 }
                 Step::Below(grains) => {
                     let limit = allocator.end() / 2;
-                    let expected = Some(lowest_gap(&model, grains)).filter(|first| first + grains <= limit);
+                    let expected = Some(lowest_free_run(&model, grains)).filter(|first| first + grains <= limit);
                     let extent = allocator.allocate_below(grains, limit);
                     prop_assert_eq!(extent.map(|extent| extent.first), expected);
                     if let Some(extent) = extent {
@@ -140,7 +140,7 @@ fn a_batch_lies_together_in_an_empty_file() {
 }
 
 #[test]
-fn a_batch_uses_gaps_before_the_file_grows() {
+fn a_batch_uses_free_runs_before_the_file_grows() {
     let mut allocator = PlaceAllocator::new(17);
     let mut firsts = Vec::new();
     assert!(allocate_all(&mut allocator, &[16; 100], &mut firsts));

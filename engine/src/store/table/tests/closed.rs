@@ -41,7 +41,7 @@ fn bytes_of(disk: &Arc<Failing>, map: MapPlace) -> Vec<u8> {
     bytes
 }
 
-/// What the page table says with the free map, or without it.
+/// The page table, loaded with the free map or without it.
 fn load(disk: &Arc<Failing>, reading: Reading) -> Result<(TableParts, Loaded)> {
     let file = DatabaseFile::open(disk.clone(), Path::new("db"))?;
     let mut parts = TableParts::new(PAGE_SIZE);
@@ -59,7 +59,7 @@ fn reads_all(store: &TableStore) {
 }
 
 #[test]
-fn it_says_what_all_chunks_say_and_no_chunk_is_decoded_for_it() {
+fn the_free_map_agrees_with_all_chunks_and_decodes_none() {
     let disk = closed();
     let (mapped, _) = load(&disk, Reading::Mapped).unwrap();
     let (all, _) = load(&disk, Reading::All).unwrap();
@@ -115,7 +115,7 @@ fn a_second_close_keeps_it() {
 }
 
 #[test]
-fn flipped_anywhere_it_is_not_used() {
+fn a_free_map_with_a_flipped_bit_is_not_used() {
     let disk = closed();
     let map = map_of(&disk).unwrap();
     let bytes = bytes_of(&disk, map);

@@ -280,7 +280,7 @@ pub(super) fn in_own_process(name: &str, body: impl FnOnce()) {
     assert!(output.status.success() && text.contains("1 passed"), "the process failed");
 }
 
-/// What a process has used so far.
+/// The resources that a process has used so far.
 #[derive(Clone, Copy)]
 pub(super) struct Used {
     /// Bytes of memory.

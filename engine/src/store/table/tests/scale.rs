@@ -1,4 +1,4 @@
-//! What a large database costs: memory for each page, processor time to open it, and what a checkpoint writes. The
+//! The costs of a large database: memory for each page, processor time to open it, bytes that a checkpoint writes. The
 //! whole size, 1 TiB of pages of 8 KiB, is measured with `DURAMEN_SCALE=full`. The tests turn off the minimum of
 //! 16 MiB of chunks in memory, so that the limit is a third of the page table in every size.
 

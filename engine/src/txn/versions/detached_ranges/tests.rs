@@ -1,3 +1,5 @@
+//! Tests of the detached ranges: which snapshots need them, and the work of many ranges.
+
 use super::*;
 use crate::txn::versions::range_pieces::work::EXAMINED;
 use proptest::prelude::*;
@@ -138,14 +140,14 @@ fn work(count: u32, range: impl Fn(u32) -> (u32, u32)) -> usize {
 
 #[test]
 fn many_ranges_beside_a_held_snapshot_cost_each_as_much_as_few() {
-    let apart = |turn: u32| (turn.wrapping_mul(0x9e37_79b1), turn.wrapping_mul(0x9e37_79b1).saturating_add(3));
+    let separate = |turn: u32| (turn.wrapping_mul(0x9e37_79b1), turn.wrapping_mul(0x9e37_79b1).saturating_add(3));
     let neighbours = |turn: u32| (turn * 10, turn * 10 + 10);
     let growing = |turn: u32| (0, turn + 1);
     let downwards = |turn: u32| (1_000_000 - turn, 1_000_000);
     let few_again = |turn: u32| (turn % 100, turn % 100 + 7);
     // In every second turn, a wide range over all others.
     let wide = |turn: u32| if turn.is_multiple_of(2) { (turn * 10, turn * 10 + 5) } else { (0, u32::MAX) };
-    for range in [&apart as &dyn Fn(u32) -> (u32, u32), &neighbours, &growing, &downwards, &few_again, &wide] {
+    for range in [&separate as &dyn Fn(u32) -> (u32, u32), &neighbours, &growing, &downwards, &few_again, &wide] {
         let (once, twice) = (work(4000, range), work(8000, range));
         assert!(twice < once * 5 / 2, "{once} for 4000 ranges, {twice} for 8000");
         assert!(once < 4000 * 20, "{once} for 4000 ranges");
