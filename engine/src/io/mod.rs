@@ -29,7 +29,7 @@ pub use folder::FileVolume;
 pub use memory::{MemoryDisk, MemoryVolume};
 pub(crate) use opener::Opener;
 pub use overlay::OverlayVolume;
-pub(crate) use overlay::read_what_can_be;
+pub(crate) use overlay::read_readable_parts;
 pub use trim_support::TrimSupport;
 pub use write_kind::WriteKind;
 

@@ -46,7 +46,7 @@ impl OverlayDisk {
         let start = block.saturating_mul(BLOCK as u64);
         let there = written.below.saturating_sub(start).min(BLOCK as u64);
         if let Some(part) = usize::try_from(there).ok().and_then(|there| bytes.get_mut(..there)) {
-            read_what_can_be(&*self.below, start, part);
+            read_readable_parts(&*self.below, start, part);
         }
         bytes
     }
@@ -57,7 +57,7 @@ impl OverlayDisk {
 }
 
 /// Fills `buf` with the bytes at `offset`. Sectors that cannot be read become zeros.
-pub(crate) fn read_what_can_be(disk: &dyn Disk, offset: u64, buf: &mut [u8]) {
+pub(crate) fn read_readable_parts(disk: &dyn Disk, offset: u64, buf: &mut [u8]) {
     if disk.read_at(offset, buf).is_ok() {
         return;
     }

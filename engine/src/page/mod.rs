@@ -36,7 +36,7 @@ pub use builder::{PageBuilder, PageSpec};
 pub use duramen_codec::{Codec, UnknownCodec};
 pub use header::{PageKind, set_lsn};
 pub use heap::{heap_number, heap_page_builder, out_of_line_image};
-pub use keys::{BlockRule, Instantiation, KeyLayout, KeyListKind, KeyPlace, KeysToKeep};
+pub use keys::{BlockRule, Instantiation, KeyLayout, KeyListKind, KeyPlace, KeyProperties};
 pub use op::{NewEntry, PageOp};
 pub use order::compare_images;
 pub use pack::{unpack, unpack_within};

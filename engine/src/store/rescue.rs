@@ -5,7 +5,7 @@ use super::superblock::{self, Chosen, FRONT, Meta};
 use super::table::TableStore;
 use super::{PageStore, StoreKind};
 use crate::base::{Damage, Error, Lsn, Result};
-use crate::io::{Disk, read_what_can_be};
+use crate::io::{Disk, read_readable_parts};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ pub enum Trust {
 /// either; errors of the device.
 pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, trust: Trust) -> Result<RescuedStore> {
     let mut front = vec![0; usize::try_from(disk.size()?.min(FRONT as u64)).unwrap_or(0)];
-    read_what_can_be(&*disk, 0, &mut front);
+    read_readable_parts(&*disk, 0, &mut front);
     let chosen = match chosen(&front, path)? {
         Ok(chosen) => chosen,
         Err(cause) => {

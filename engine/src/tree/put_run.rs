@@ -26,7 +26,7 @@ pub struct Put<'a> {
 
 impl Put<'_> {
     /// True if the next entry may also be new in the same leaf.
-    fn may_go_with(&self, next: &Put<'_>) -> bool {
+    fn may_share_leaf_with(&self, next: &Put<'_>) -> bool {
         self.hint.leaf == next.hint.leaf && !self.hint.there && !next.hint.there
     }
 }
@@ -50,7 +50,7 @@ impl Tree {
         let mut puts = puts.peekable();
         let Some(first) = puts.next() else { return Ok(0) };
         if self.keys_are_out_of_line()
-            || !puts.peek().is_some_and(|next| first.may_go_with(next))
+            || !puts.peek().is_some_and(|next| first.may_share_leaf_with(next))
             || is_long(first.key.len(), store.page_size())
         {
             return Ok(0);

@@ -115,7 +115,7 @@ impl Engine {
 
     /// The same engine. With at least this number of bytes of superseded images, a checkpoint may be taken because of
     /// them.
-    pub(crate) fn crowded_from(self, most_superseded: u64) -> Engine {
+    pub(crate) fn with_most_superseded(self, most_superseded: u64) -> Engine {
         Engine { most_superseded, ..self }
     }
 

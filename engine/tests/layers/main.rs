@@ -37,7 +37,7 @@ const ITEMS: &[(&str, &str, &[&str])] = &[
             "Codec",
             "KeyLayout",
             "KeyListKind",
-            "KeysToKeep",
+            "KeyProperties",
             "Page",
             "PageKind",
             "Record",

@@ -3,7 +3,7 @@
 use crate::base::limits::{max_inline_key, max_record};
 use crate::base::{Error, Result};
 use crate::db::types::{DynType, KeyLayout, Separators, TableOptions};
-use crate::page::{KeyListKind, KeysToKeep, RecordListKind, SeparatorRule};
+use crate::page::{KeyListKind, KeyProperties, RecordListKind, SeparatorRule};
 use crate::tree::TreeLayout;
 
 /// The types and the options of a new table.
@@ -83,10 +83,10 @@ impl<'a> TableSpec<'a> {
             return Err(Error::Option { option: "codec", value: codec.to_string(), expected });
         }
         let integers = matches!(self.key_type, "u8" | "u16" | "u32" | "u64" | "i8" | "i16" | "i32" | "i64");
-        let keys = KeysToKeep { type_name: self.key_type, integers, width: self.key_width, codec, in_memory };
+        let keys = KeyProperties { type_name: self.key_type, integers, width: self.key_width, codec, in_memory };
         // Blocks cannot be cut, so their separators are always whole keys.
         let whole = matches!(separators, None | Some(Separators::Full));
-        given.unwrap_or_else(|| KeyLayout::left_open(&keys, whole)).kind(&keys)
+        given.unwrap_or_else(|| KeyLayout::default_for(&keys, whole)).kind(&keys)
     }
 }
 

@@ -363,7 +363,7 @@ fn shared(
     let bounds = options.redo_bounds(engine.page_size());
     let engine = engine.bounded(bounds);
     let engine = match options.superseded_bytes {
-        Some(bytes) => engine.crowded_from(bytes),
+        Some(bytes) => engine.with_most_superseded(bytes),
         None => engine,
     };
     engine.keep_spare_segments();

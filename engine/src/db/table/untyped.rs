@@ -197,7 +197,7 @@ impl<'t> UntypedTable<'t> {
             return;
         }
         for record in self.state.writes.clear(range) {
-            large::unwrite(&self.tx.shared.engine, &mut self.tx.adopted.lock(), &record.bytes);
+            large::discard_run(&self.tx.shared.engine, &mut self.tx.adopted.lock(), &record.bytes);
         }
     }
 
@@ -247,7 +247,7 @@ impl<'t> UntypedTable<'t> {
             state.entry_changed |= state.entry.note_key(key);
         }
         if let Some(own) = state.writes.put(key, record) {
-            large::unwrite(&self.tx.shared.engine, &mut self.tx.adopted.lock(), &own.bytes);
+            large::discard_run(&self.tx.shared.engine, &mut self.tx.adopted.lock(), &own.bytes);
         }
     }
 }

@@ -259,7 +259,7 @@ impl WriteTransaction {
         let mut adopted = self.adopted.lock();
         let run_records = state.writes.points().filter_map(|(_, record)| record).filter(|record| record.large);
         for record in run_records {
-            crate::txn::large::unwrite(&self.shared.engine, &mut adopted, record.bytes);
+            crate::txn::large::discard_run(&self.shared.engine, &mut adopted, record.bytes);
         }
         if state.created {
             let root = state.entry.tree.root;

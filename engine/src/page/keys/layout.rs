@@ -147,7 +147,7 @@ const PART_IN_FILES: u8 = 5;
 
 /// The properties of a new table's keys.
 #[derive(Clone, Copy, Debug)]
-pub struct KeysToKeep<'a> {
+pub struct KeyProperties<'a> {
     /// The name of the type of the keys in error messages.
     pub type_name: &'a str,
     /// True if the keys are integers, and their bytes as big-endian numbers sort as the integers do.
@@ -160,7 +160,7 @@ pub struct KeysToKeep<'a> {
     pub in_memory: bool,
 }
 
-impl KeysToKeep<'_> {
+impl KeyProperties<'_> {
     /// Returns the constructor of the kind of blocks for these keys, if they are integers that blocks can hold.
     fn blocks(&self) -> Option<fn(BlockRule) -> KeyListKind> {
         match self.width.filter(|_| self.integers) {
@@ -173,7 +173,7 @@ impl KeysToKeep<'_> {
 
 impl KeyLayout {
     /// Returns the layout if none is requested. `whole`: separators may be whole keys. Blocks require this.
-    pub(crate) fn left_open(keys: &KeysToKeep<'_>, whole: bool) -> KeyLayout {
+    pub(crate) fn default_for(keys: &KeyProperties<'_>, whole: bool) -> KeyLayout {
         let blocks = keys.codec.is_some() || (whole && keys.blocks().is_some());
         if blocks { KeyLayout::Blocks } else { KeyLayout::Head }
     }
@@ -201,7 +201,7 @@ impl KeyLayout {
     ///
     /// # Errors
     /// `Error::Option` if these keys cannot have this layout.
-    pub(crate) fn kind(self, keys: &KeysToKeep<'_>) -> Result<KeyListKind> {
+    pub(crate) fn kind(self, keys: &KeyProperties<'_>) -> Result<KeyListKind> {
         let refused = |expected| Err(Error::Option { option: "keys", value: self.to_string(), expected });
         let usual_part = if keys.in_memory { PART_IN_MEMORY } else { PART_IN_FILES };
         let of_part = |kind: fn(u8) -> KeyListKind| match self.number().unwrap_or(usual_part) {
@@ -274,7 +274,7 @@ mod tests {
         let mut named = Vec::new();
         for kind in KeyListKind::ALL {
             let (codec, width) = (kind.codec(), kind.key_len().or(Some(8)));
-            let keys = KeysToKeep { type_name: "integer", integers: true, width, codec, in_memory: false };
+            let keys = KeyProperties { type_name: "integer", integers: true, width, codec, in_memory: false };
             let layout = kind.layout();
             assert_eq!(layout.kind(&keys).unwrap(), kind, "{layout}");
             named.push(layout);

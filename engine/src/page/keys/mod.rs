@@ -28,7 +28,7 @@ use edit::Plan;
 pub(super) use edit::{
     KeyState, insert, insert_in_place, insert_run, is_changeable, remove, together, vacuumize, would_insert,
 };
-pub use layout::{KeyLayout, KeysToKeep};
+pub use layout::{KeyLayout, KeyProperties};
 pub use pkb::out_of_line::KeyPlace;
 pub(super) use pkb::out_of_line::{OutOfLine, no_place};
 pub(super) use row::KeyRow;

@@ -8,7 +8,7 @@ use super::own::Own;
 use super::slot::{Content, Geometry, Side};
 use super::{ShadowStore, StoreSurvey};
 use crate::base::{Damage, Error, Lsn, PageId, Result};
-use crate::io::{BLOCK, Disk, read_what_can_be};
+use crate::io::{BLOCK, Disk, read_readable_parts};
 use crate::page::Page;
 use crate::store::compress::FoundParts;
 use crate::store::rescue::{UnknownFile, without_path};
@@ -115,7 +115,7 @@ impl ShadowStore {
 /// The part begins and ends between blocks.
 pub(super) fn find_geometry(disk: &dyn Disk, part: Range<u64>) -> Option<Geometry> {
     let mut bytes = vec![0; usize::try_from(part.end - part.start).ok()?];
-    read_what_can_be(disk, part.start, &mut bytes);
+    read_readable_parts(disk, part.start, &mut bytes);
     let mut slot = Vec::new();
     bytes.chunks_exact(BLOCK).zip((part.start + BLOCK as u64..).step_by(BLOCK)).find_map(|(block, end)| {
         let geometry = Geometry::of_trailer(block)?;
@@ -123,7 +123,7 @@ pub(super) fn find_geometry(disk: &dyn Disk, part: Range<u64>) -> Option<Geometr
         let id = geometry.page_at(start)?;
         slot.clear();
         slot.resize(geometry.slot(), 0);
-        read_what_can_be(disk, start, &mut slot);
+        read_readable_parts(disk, start, &mut slot);
         matches!(geometry.look(&slot, id), Content::Image { .. }).then_some(geometry)
     })
 }

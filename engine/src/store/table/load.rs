@@ -69,7 +69,7 @@ pub(super) enum Reading {
     /// The same damage is an error. The places in use are those of the free map, and no chunk is decoded.
     Mapped,
     /// Damaged parts are left out.
-    WhatIsLeft,
+    Readable,
 }
 
 /// Writes damage of the page table to the log of the program.
@@ -222,7 +222,7 @@ impl Loader<'_> {
     fn or_nothing<T>(&self, found: Result<T>, nothing: T) -> Result<T> {
         match self.reading {
             Reading::All | Reading::Mapped => found,
-            Reading::WhatIsLeft => Ok(found.unwrap_or(nothing)),
+            Reading::Readable => Ok(found.unwrap_or(nothing)),
         }
     }
 
@@ -339,8 +339,8 @@ impl Loader<'_> {
         }
         let TableParts { state: PageTableState { table, .. }, space: Space { allocator, .. } } = &mut *self.parts;
         // Reading a page reports it.
-        let or_left_out = |taken: Result<()>| if reading == Reading::WhatIsLeft { Ok(()) } else { taken };
-        let is_kept = reading == Reading::WhatIsLeft || table.has_room();
+        let or_left_out = |taken: Result<()>| if reading == Reading::Readable { Ok(()) } else { taken };
+        let is_kept = reading == Reading::Readable || table.has_room();
         let (mut run, mut kept, mut with_image) = (Run::default(), Vec::new(), WithImage::default());
         let (mut pages, mut live) = (0, 0);
         each_in_chunk(&self.bytes, |slot, location| {

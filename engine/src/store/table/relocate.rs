@@ -10,7 +10,7 @@ use super::space::Space;
 use super::{PageTableState, TableStore};
 use crate::base::bytes::slice;
 use crate::base::{PageId, Result};
-use crate::io::{WriteKind, read_what_can_be};
+use crate::io::{WriteKind, read_readable_parts};
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
@@ -68,7 +68,7 @@ impl TableStore {
     fn move_from(&self, part: Extent, first: u64, most: usize, piece: &mut Vec<u8>) -> Result<usize> {
         piece.resize(usize::try_from(part.len()).unwrap_or(0), 0);
         // An image that cannot be read cannot move. Reading the page reports it.
-        read_what_can_be(self.file.disk(), part.offset(), piece);
+        read_readable_parts(self.file.disk(), part.offset(), piece);
         let found: Vec<(PageId, Location)> =
             images_in(piece, part.offset(), self.file.page_size()).map(|(id, at, _)| (id, at)).collect();
         let mut moved = 0;

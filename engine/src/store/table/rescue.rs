@@ -13,7 +13,7 @@ use super::region::REGION;
 use super::{TableParts, TableStore};
 use crate::base::limits::MAX_PAGE_SIZE;
 use crate::base::{Damage, Error, Lsn, PageId, Result, bytes};
-use crate::io::{Disk, read_what_can_be};
+use crate::io::{Disk, read_readable_parts};
 use crate::page::map_page_size;
 use crate::store::compress::{Coders, DecompressError, Dictionaries, DictionaryPlace, Find, FoundParts, Policies};
 use crate::store::rescue::{PIECE, UnknownFile, without_path};
@@ -37,7 +37,7 @@ impl TableStore {
         let mut parts = TableParts::new(file.page_size());
         let mut places = Vec::new();
         let missing = match trust {
-            Trust::Structures => load_what_is_left(&file, &mut parts, &mut places, &mut damage),
+            Trust::Structures => load_remaining(&file, &mut parts, &mut places, &mut damage),
             Trust::Images => None,
         };
         let images = match &missing {
@@ -85,7 +85,7 @@ impl TableStore {
 }
 
 /// Loads the readable parts of the page table. Returns the missing chunks; `None` if all are missing.
-fn load_what_is_left(
+fn load_remaining(
     file: &DatabaseFile,
     parts: &mut TableParts,
     places: &mut Vec<DictionaryPlace>,
@@ -93,7 +93,7 @@ fn load_what_is_left(
 ) -> Option<Vec<Range<usize>>> {
     // The chunks were read already, and what is wrong with one of them was left out.
     parts.state.table.keep(usize::MAX);
-    match Source::of(file).and_then(|source| load_table(&source, parts, Reading::WhatIsLeft)) {
+    match Source::of(file).and_then(|source| load_table(&source, parts, Reading::Readable)) {
         Ok(Loaded { damaged: missing, dictionaries, .. }) => {
             *places = dictionaries;
             let id = |page: usize| PageId(u32::try_from(page).unwrap_or(u32::MAX));
@@ -183,7 +183,7 @@ fn adopt(
 pub(super) fn has_image(disk: &dyn Disk, part: Range<u64>) -> bool {
     let len = usize::try_from(part.end - part.start).unwrap_or(PIECE).min(PIECE);
     let mut piece = vec![0; len];
-    read_what_can_be(disk, part.start, &mut piece);
+    read_readable_parts(disk, part.start, &mut piece);
     let mut grains = (if part.start == 0 { FRONT } else { 0 }..len).step_by(GRAIN);
     grains.any(|at| sound_image(bytes::slice(&piece, at, len), MAX_PAGE_SIZE).is_some())
 }
@@ -228,7 +228,7 @@ pub(super) fn each_image(
     while offset < size {
         let len = usize::try_from(size - offset).unwrap_or(usize::MAX).min(PIECE);
         let Some(piece) = piece.get_mut(..len) else { break };
-        read_what_can_be(disk, offset, piece);
+        read_readable_parts(disk, offset, piece);
         for (page, location, content) in images_in(piece, offset, page_size) {
             match content.packed(&mut coders, find, page_size, &mut unpacked) {
                 Ok(packed) => {

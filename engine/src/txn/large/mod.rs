@@ -15,7 +15,7 @@ use crate::base::{Error, PageId, Result, TableId, bytes};
 use crate::page::{self, Record};
 pub(super) use free::sound_run;
 pub(crate) use read::{RunReader, check, read};
-pub(crate) use write::{read_input, unwrite, write};
+pub(crate) use write::{discard_run, read_input, write};
 
 /// Length of a [`damaged_record`].
 const DAMAGED_RECORD: usize = 8;

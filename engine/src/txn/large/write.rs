@@ -102,7 +102,7 @@ fn write_run(run: &mut NewRun<'_>, table: TableId, length: u32, input: &mut dyn 
 }
 
 /// Removes a run that this transaction has written and no longer needs.
-pub(crate) fn unwrite(engine: &Engine, adopted: &mut Vec<(PageId, Option<PlaceBytes>)>, record: &[u8]) {
+pub(crate) fn discard_run(engine: &Engine, adopted: &mut Vec<(PageId, Option<PlaceBytes>)>, record: &[u8]) {
     let Ok(run) = LargeRecord::decode(record) else { return };
     let pages: Vec<PageId> = run.pages(engine.pool.page_size()).collect();
     if let (Some(first), Some(last)) = (pages.first(), pages.last()) {

@@ -83,7 +83,7 @@ impl Builder {
         let mut opened = Opened::of(self, overlay.path(name), lock, (rescue.store, rescue.meta))?;
         let found = match rescue.superblock {
             SuperblockChoice::None => skip_log(&*overlay, name, &mut rescue.damage).map(Some)?,
-            _ => replay_what_is_left(&opened, &overlay, name, &mut rescue.damage)?,
+            _ => replay_remaining(&opened, &overlay, name, &mut rescue.damage)?,
         };
         if found.is_none() && rescue.superblock == SuperblockChoice::Only {
             // The superblock is old, so its page table is old too, and its log was removed.
@@ -132,7 +132,7 @@ fn skip_log(volume: &dyn Volume, name: &str, damage: &mut Vec<Damage>) -> Result
 }
 
 /// Applies the log up to its first damage. `None` if there should be a log and nothing of it can be read.
-fn replay_what_is_left(
+fn replay_remaining(
     opened: &Opened,
     volume: &Arc<dyn Volume>,
     name: &str,
