@@ -61,6 +61,8 @@ pub(crate) struct Engine {
     /// Ids that were freed and must not be used again yet.
     pub(super) withheld: Withheld,
     pub(super) maps: Mutex<BTreeSet<PageId>>,
+    /// Locked from the promise of room for unlogged pages until they have it.
+    pub(super) unlogged_room: Mutex<()>,
     poisoned: AtomicBool,
     cause: Mutex<String>,
     /// How much a recovery would have to do now.
@@ -99,6 +101,7 @@ impl Engine {
             overflow_splits: AtomicU64::new(0),
             withheld: Withheld::default(),
             maps: Mutex::default(),
+            unlogged_room: Mutex::default(),
             poisoned: AtomicBool::new(false),
             cause: Mutex::default(),
             redo_work: RedoWork::default(),

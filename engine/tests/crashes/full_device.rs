@@ -3,11 +3,13 @@
 //! crash. None of this needs more space on the device.
 
 use crate::workload::stores::STORES;
-use duramen::db::StoreKind;
+use duramen::db::{Compression, StoreKind};
 use duramen::io::{OpenMode, Volume};
 use duramen::{Database, Durability, Error, Result, TableDef, TableOptions};
-use duramen_sim::FailingVolume;
-use std::sync::Arc;
+use duramen_sim::{FailingVolume, HookedVolume, Hooks};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 const OLD: TableDef<u32, &[u8]> = TableDef::new("old");
 const NEW: TableDef<u32, &[u8]> = TableDef::new("new");
@@ -325,5 +327,55 @@ fn a_creation_without_room_says_so_and_leaves_nothing() -> Result<()> {
         assert!(options(0).open_or_create_on(Arc::new(volume), NAME).is_ok() || made.is_some());
     }
     assert!(made.is_some_and(|space| space > 0), "{made:?}");
+    Ok(())
+}
+
+/// Keeps the thread that writes pages waiting until it gets a message.
+#[derive(Debug)]
+struct Gate {
+    reached: mpsc::Sender<()>,
+    open: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Hooks for Gate {
+    fn before_write(&self, _name: &str, _offset: u64, _len: usize) -> Result<()> {
+        if std::thread::current().name() == Some("duramen-pages") {
+            self.reached.send(()).unwrap();
+            // At most a minute, so that a test that fails ends.
+            let _ = self.open.lock().unwrap().recv_timeout(Duration::from_secs(60));
+        }
+        Ok(())
+    }
+}
+
+/// A bulk load writes pages in a thread, and large values beside it. If both were promised the same room, they would
+/// use that of the dirty pages.
+#[test]
+fn room_for_pages_outside_the_log_is_promised_to_one_thread_at_a_time() -> Result<()> {
+    let ((reached, is_reached), (open, is_open)) = (mpsc::channel(), mpsc::channel());
+    let gate = Arc::new(Gate { reached, open: Mutex::new(is_open) });
+    let volume = Arc::new(HookedVolume::new(Arc::new(FailingVolume::new(1)), gate));
+    let db = options(1 << 20).compression_threads(2).create_on(volume, NAME)?;
+    let tx = db.begin_write()?;
+    let compressed = TableOptions { compression: Compression::Lz4, ..TableOptions::default() };
+    let mut bulk = tx.bulk_load("loaded", "u64", "bytes", compressed, 1.0)?;
+    // More than one batch, and less than two.
+    (0..4000u64).try_for_each(|key| bulk.push(&key.to_be_bytes(), &[7; 400]))?;
+    is_reached.recv().unwrap();
+    let is_written = Arc::new(AtomicBool::new(false));
+    let opening = std::thread::spawn({
+        let is_written = is_written.clone();
+        move || {
+            std::thread::sleep(Duration::from_millis(300));
+            is_written.store(true, Ordering::SeqCst);
+            drop(open);
+        }
+    });
+    bulk.push(&4000u64.to_be_bytes(), &[7; 100_000])?;
+    assert!(is_written.load(Ordering::SeqCst), "the value did not wait for the pages");
+    opening.join().unwrap();
+    assert_eq!(bulk.finish()?, 4001);
+    tx.commit()?;
+    assert_eq!(db.verify(|_| ())?.findings, []);
     Ok(())
 }

@@ -134,7 +134,9 @@ pub(crate) struct TableStore {
     /// [`StoreRoom::ensure_room`] counts them, and each allocation subtracts the places that it may have taken. Changed
     /// under the lock of the space only.
     free_places: AtomicU64,
-    /// The images for which [`StoreRoom::ensure_room`] was called last, and the most since the last checkpoint.
+    /// The images for which [`StoreRoom::ensure_room`] was called last, and the most since the last checkpoint. Each
+    /// call covers the dirty pages, and the callers exclude each other. So the last promise covers what is left of the
+    /// earlier ones.
     promised: AtomicU64,
     most_promised: AtomicU64,
     compression: PageCompression,

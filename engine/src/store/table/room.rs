@@ -97,10 +97,15 @@ impl TableStore {
     /// Notes that places were allocated that take at most this number of places of the greatest length, if each begins
     /// where a free run begins. The caller still has the lock under which it has allocated them.
     pub(super) fn note_taken(&self, _: &Space, places: u64) {
-        // A place that begins at a multiple of a block can leave too little on both sides.
-        let places = if self.persists.load(Ordering::Relaxed) { 2 * places } else { places };
+        let places = places * self.most_lost();
         let left = self.free_places.load(Ordering::Relaxed).saturating_sub(places);
         self.free_places.store(left, Ordering::Relaxed);
+    }
+
+    /// The most places of the greatest length that one allocation of at most that length uses up. One that begins at a
+    /// multiple of a block can leave too little on both sides.
+    fn most_lost(&self) -> u64 {
+        if self.persists.load(Ordering::Relaxed) { 2 } else { 1 }
     }
 
     /// The places needed for this number of images of the greatest length, and for the page table after them, which has
@@ -119,7 +124,7 @@ impl TableStore {
             false => (in_place(CHUNK_BYTES), in_place(GROUP_BYTES), 0),
         };
         let table = chunks.min(images).div_ceil(chunks_in_place) + groups.min(images).div_ceil(groups_in_place);
-        images + table + directory.div_ceil(longest_place) + others
+        (images + table + directory.div_ceil(longest_place) + others) * self.most_lost()
     }
 
     /// Allocates places for images of `sizes` grains each (at most a region each) inside the file, which grows if it

@@ -29,6 +29,9 @@ impl Engine {
         let log = self.log()?;
         let lsn = if store.reuses_ids_at_once() { log.next_lsn() } else { log.durable() };
         pages.iter_mut().for_each(|(_, packed)| page::set_lsn(packed, lsn));
+        // Two threads can write for one transaction. If both were promised the same room, they would use that of the
+        // dirty pages.
+        let _room = self.unlogged_room.lock();
         // The space that is reserved for dirty pages must stay free.
         let can_be_stored = pages.iter().all(|(id, _)| id.0 < store.most_pages());
         let ensure_room = || match can_be_stored {

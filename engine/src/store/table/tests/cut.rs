@@ -91,3 +91,26 @@ fn room_that_was_promised_is_there_while_checkpoints_cut_the_file() {
     assert!(cuts > 10, "{cuts} cuts");
     store.check();
 }
+
+#[test]
+fn promised_room_is_there_where_places_begin_at_blocks() {
+    let disk = disk();
+    let store = create(&disk);
+    store.persist_table();
+    let seed = longest_seed();
+    let write = |id| store.write(PageId(id), &sample(id, 1, seed));
+    (0..600).for_each(|id| write(id).unwrap());
+    checkpoint(&store);
+    // Each gap between the other images has room for more images than can begin at a block in it.
+    (0..600).filter(|id| id % 3 != 0).for_each(|id| store.drop_page(PageId(id)).unwrap());
+    (0..2).for_each(|_| checkpoint(&store));
+    let len = disk.size().unwrap();
+    disk.set_room(len);
+    let most = (1..).find(|images| store.ensure_room(*images).is_err()).unwrap() - 1;
+    store.ensure_room(most).unwrap();
+    assert!(most > 200, "{most}");
+    (1000..1000 + u32::try_from(most).unwrap()).for_each(|id| write(id).unwrap());
+    checkpoint(&store);
+    assert_eq!(disk.size().unwrap(), len);
+    store.check();
+}
