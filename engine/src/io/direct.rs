@@ -11,7 +11,7 @@
 //! Only the file of a database uses direct I/O. The log is written through the file cache, because most commits write
 //! less than a block.
 
-use super::read_ahead::ReadAhead;
+use super::read_ahead::FileReadAhead;
 use parking_lot::Mutex;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
@@ -81,13 +81,13 @@ pub(super) struct DirectIo {
     /// back. Trims and resizes hold it, too.
     partial: Mutex<()>,
     buffers: Mutex<Vec<Buffer>>,
-    ahead: ReadAhead,
+    ahead: FileReadAhead,
 }
 
 impl DirectIo {
     /// `file` is open for direct I/O.
     pub(super) fn new(file: Arc<File>, unit: usize, fixed_len: bool) -> DirectIo {
-        let ahead = ReadAhead::new(file.clone());
+        let ahead = FileReadAhead::new(file.clone());
         DirectIo { file, unit: unit as u64, fixed_len, partial: Mutex::default(), buffers: Mutex::default(), ahead }
     }
 

@@ -13,17 +13,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A device block. `None` is a hole, which reads as zeros.
-type Block = RwLock<Option<Box<[u8; BLOCK]>>>;
+type MemoryBlock = RwLock<Option<Box<[u8; BLOCK]>>>;
 
 /// The content of a file, shared by its handles.
 #[derive(Debug, Default)]
-struct Content {
+struct FileContent {
     len: u64,
-    blocks: Vec<Block>,
+    blocks: Vec<MemoryBlock>,
 }
 
-impl Content {
-    fn block(&self, number: u64) -> Option<&Block> {
+impl FileContent {
+    fn block(&self, number: u64) -> Option<&MemoryBlock> {
         self.blocks.get(usize::try_from(number).ok()?)
     }
 
@@ -77,7 +77,7 @@ impl Content {
         }
         // If the file grows again, the bytes after the old end must be zero.
         self.zero(len, u64::MAX);
-        self.blocks.resize_with(blocks, Block::default);
+        self.blocks.resize_with(blocks, MemoryBlock::default);
         self.len = len;
         true
     }
@@ -92,7 +92,7 @@ struct Holders {
 /// A file, with or without a name.
 #[derive(Debug, Default)]
 struct MemoryFile {
-    content: RwLock<Content>,
+    content: RwLock<FileContent>,
     holders: Mutex<Holders>,
 }
 
@@ -312,18 +312,18 @@ mod tests {
     use proptest::prelude::*;
 
     #[derive(Debug, Clone)]
-    enum Op {
+    enum DiskOp {
         Write(usize, Vec<u8>),
         Trim(usize, usize),
         Resize(usize),
     }
 
-    fn op() -> impl Strategy<Value = Op> {
+    fn op() -> impl Strategy<Value = DiskOp> {
         let at = 0usize..5 * BLOCK;
         prop_oneof![
-            (at.clone(), 1usize..9000, 1u8..).prop_map(|(at, len, byte)| Op::Write(at, vec![byte; len])),
-            (at.clone(), 0usize..9000).prop_map(|(at, len)| Op::Trim(at, len)),
-            at.prop_map(Op::Resize),
+            (at.clone(), 1usize..9000, 1u8..).prop_map(|(at, len, byte)| DiskOp::Write(at, vec![byte; len])),
+            (at.clone(), 0usize..9000).prop_map(|(at, len)| DiskOp::Trim(at, len)),
+            at.prop_map(DiskOp::Resize),
         ]
     }
 
@@ -334,17 +334,17 @@ mod tests {
             let mut model: Vec<u8> = Vec::new();
             for op in ops {
                 match op {
-                    Op::Write(at, bytes) => {
+                    DiskOp::Write(at, bytes) => {
                         disk.write_at(at as u64, &bytes).unwrap();
                         model.resize(model.len().max(at + bytes.len()), 0);
                         model[at..at + bytes.len()].copy_from_slice(&bytes);
                     }
-                    Op::Trim(at, len) => {
+                    DiskOp::Trim(at, len) => {
                         disk.trim(at as u64, len as u64).unwrap();
                         let end = (at + len).min(model.len());
                         model[at.min(end)..end].fill(0);
                     }
-                    Op::Resize(len) => {
+                    DiskOp::Resize(len) => {
                         disk.resize(len as u64).unwrap();
                         model.resize(len, 0);
                     }

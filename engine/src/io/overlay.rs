@@ -249,16 +249,16 @@ mod tests {
     use proptest::prelude::*;
 
     #[derive(Debug, Clone)]
-    enum Op {
+    enum OverlayOp {
         Write(usize, Vec<u8>),
         Resize(usize),
     }
 
-    fn op() -> impl Strategy<Value = Op> {
+    fn op() -> impl Strategy<Value = OverlayOp> {
         let at = 0usize..5 * BLOCK;
         prop_oneof![
-            (at.clone(), 1usize..9000, 1u8..).prop_map(|(at, len, byte)| Op::Write(at, vec![byte; len])),
-            at.prop_map(Op::Resize),
+            (at.clone(), 1usize..9000, 1u8..).prop_map(|(at, len, byte)| OverlayOp::Write(at, vec![byte; len])),
+            at.prop_map(OverlayOp::Resize),
         ]
     }
 
@@ -283,12 +283,12 @@ mod tests {
             let disk = overlay.open("file", OpenMode::Write).unwrap();
             for op in ops {
                 match op {
-                    Op::Write(at, bytes) => {
+                    OverlayOp::Write(at, bytes) => {
                         disk.write_at(at as u64, &bytes).unwrap();
                         model.resize(model.len().max(at + bytes.len()), 0);
                         model[at..at + bytes.len()].copy_from_slice(&bytes);
                     }
-                    Op::Resize(len) => {
+                    OverlayOp::Resize(len) => {
                         disk.resize(len as u64).unwrap();
                         model.resize(len, 0);
                     }

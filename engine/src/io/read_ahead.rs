@@ -26,7 +26,7 @@ const OLD: u64 = 2048;
 
 /// A piece of the file that is read ahead.
 #[derive(Debug)]
-struct Piece {
+struct ReadAheadPiece {
     len: usize,
     /// The order in which pieces began: later pieces have greater numbers.
     number: u64,
@@ -41,7 +41,7 @@ struct Piece {
 #[derive(Debug, Default)]
 struct ReadAheadState {
     /// The pieces, by their offsets. They do not overlap.
-    pieces: BTreeMap<u64, Piece>,
+    pieces: BTreeMap<u64, ReadAheadPiece>,
     /// Their offsets, by their numbers.
     by_number: BTreeMap<u64, u64>,
     /// The memory of all pieces in bytes.
@@ -67,7 +67,7 @@ struct Shared {
 /// The pieces of a file that are read ahead, and the threads that read them. A child process that `fork` has made has
 /// no such threads. There nothing is read ahead, and nothing waits for a piece or for a lock.
 #[derive(Debug)]
-pub(super) struct ReadAhead {
+pub(super) struct FileReadAhead {
     shared: Arc<Shared>,
     opener: Opener,
     /// They start when they are first needed.
@@ -110,7 +110,7 @@ impl ReadAheadState {
     fn add(&mut self, offset: u64, len: usize) {
         let number = self.next_number;
         self.next_number += 1;
-        self.pieces.insert(offset, Piece { len, number, begun: self.reads, used: 0, bytes: None });
+        self.pieces.insert(offset, ReadAheadPiece { len, number, begun: self.reads, used: 0, bytes: None });
         self.by_number.insert(number, offset);
         self.waiting.push_back((offset, number));
         self.kept += memory_of(len);
@@ -143,10 +143,10 @@ impl ReadAheadState {
     }
 }
 
-impl ReadAhead {
-    pub(super) fn new(file: Arc<File>) -> ReadAhead {
+impl FileReadAhead {
+    pub(super) fn new(file: Arc<File>) -> FileReadAhead {
         let shared = Shared { file, state: Mutex::default(), work: Condvar::new(), read: Condvar::new() };
-        ReadAhead { shared: Arc::new(shared), opener: Opener::this(), threads: Mutex::default() }
+        FileReadAhead { shared: Arc::new(shared), opener: Opener::this(), threads: Mutex::default() }
     }
 
     /// Begins to read from `start` to `end`, which must be aligned.
@@ -253,7 +253,7 @@ impl Shared {
     }
 }
 
-impl Drop for ReadAhead {
+impl Drop for FileReadAhead {
     fn drop(&mut self) {
         if !self.opener.is_this() {
             std::mem::forget(std::mem::take(self.threads.get_mut()));
@@ -283,7 +283,7 @@ mod tests {
     }
 
     /// Waits until all pieces have been read.
-    fn settle(ahead: &ReadAhead) {
+    fn settle(ahead: &FileReadAhead) {
         let began = Instant::now();
         while ahead.shared.state.lock().pieces.values().any(|piece| piece.bytes.is_none()) {
             assert!(began.elapsed() < Duration::from_secs(60), "the pieces are not read");
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn what_was_read_ahead_is_used_once() {
-        let ahead = ReadAhead::new(file(1 << 20));
+        let ahead = FileReadAhead::new(file(1 << 20));
         let mut bytes = [0; 8192];
         assert!(!ahead.take(0, &mut bytes));
         ahead.begin(4096, 300_032);
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_piece_whose_end_is_used_first_stays() {
-        let ahead = ReadAhead::new(file(1 << 20));
+        let ahead = FileReadAhead::new(file(1 << 20));
         ahead.begin(0, 16_384);
         let mut bytes = [0; 4096];
         for at in [12_288, 0, 8192, 4096] {
@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn bytes_that_change_are_forgotten() {
         let file = file(1 << 20);
-        let ahead = ReadAhead::new(file.clone());
+        let ahead = FileReadAhead::new(file.clone());
         ahead.begin(0, 1 << 20);
         settle(&ahead);
         file.write_all_at(&[255; 1024], 70_000).unwrap();
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn it_keeps_a_bounded_number_of_bytes_and_nothing_beyond_the_end() {
-        let ahead = ReadAhead::new(file(3 * MOST_KEPT + 100));
+        let ahead = FileReadAhead::new(file(3 * MOST_KEPT + 100));
         let mut bytes = [0; 1];
         ahead.begin(0, 2 * MOST_KEPT as u64);
         ahead.begin(2 * MOST_KEPT as u64, 4 * MOST_KEPT as u64);
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn readers_of_pieces_that_are_removed_do_not_wait_for_ever() {
-        let ahead = ReadAhead::new(file(1 << 20));
+        let ahead = FileReadAhead::new(file(1 << 20));
         std::thread::scope(|scope| {
             for thread in 0..4u64 {
                 let ahead = &ahead;

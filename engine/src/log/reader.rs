@@ -3,7 +3,7 @@
 
 use super::batch::{BATCH_HEADER, Batch, BatchHeader};
 use super::segment::{self, SEGMENT_HEADER, SegmentHeader};
-use super::survey::Survey;
+use super::survey::LogSurvey;
 use super::window::FileWindow;
 use super::{DEVICE_BLOCK, LogConfig, LogPosition, LogShape, damage};
 use crate::base::{Error, Lsn, Result};
@@ -36,7 +36,7 @@ pub fn read_damaged(config: LogConfig, from: LogPosition, known_durable: Lsn) ->
 
 /// A reader at `from`. Its `damage` is set if the header of a later segment is damaged.
 fn begin(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Option<LogReader>> {
-    let survey = Survey::take(&config)?;
+    let survey = LogSurvey::take(&config)?;
     if survey.ours.is_empty() && survey.damaged.is_none() {
         return Ok(None);
     }
@@ -94,7 +94,7 @@ pub struct LogEnd {
 #[derive(Debug)]
 pub struct LogReader {
     pub(super) config: LogConfig,
-    pub(super) survey: Survey,
+    pub(super) survey: LogSurvey,
     /// The segments to read, in order. Each is read up to the start of the next.
     pub(super) plan: Vec<SegmentHeader>,
     index: usize,

@@ -19,7 +19,7 @@ use crate::base::Result;
 
 /// The files of a log on a volume.
 #[derive(Debug)]
-pub(super) struct Survey {
+pub(super) struct LogSurvey {
     /// The valid segments of this database, in the order of (epoch, start LSN, number).
     pub(super) ours: Vec<SegmentHeader>,
     /// Files whose creation was interrupted. They never contained a batch.
@@ -32,10 +32,10 @@ pub(super) struct Survey {
     pub(super) highest: u32,
 }
 
-impl Survey {
+impl LogSurvey {
     /// Reads the header of every file with the prefix.
-    pub(super) fn take(config: &LogConfig) -> Result<Survey> {
-        let mut survey = Survey { ours: Vec::new(), cut: Vec::new(), spare: Vec::new(), damaged: None, highest: 0 };
+    pub(super) fn take(config: &LogConfig) -> Result<LogSurvey> {
+        let mut survey = LogSurvey { ours: Vec::new(), cut: Vec::new(), spare: Vec::new(), damaged: None, highest: 0 };
         for number in segment::numbers(config)? {
             survey.highest = number;
             match segment::inspect(config, number)? {
@@ -92,7 +92,7 @@ mod tests {
             })
             .collect();
         ours.sort_unstable_by_key(|header| (header.epoch, header.start, header.number));
-        let survey = Survey { ours, cut: Vec::new(), spare: Vec::new(), damaged: None, highest: 0 };
+        let survey = LogSurvey { ours, cut: Vec::new(), spare: Vec::new(), damaged: None, highest: 0 };
         survey
             .plan(LogPosition { lsn: Lsn(from.0), epoch: from.1 })
             .iter()

@@ -18,7 +18,7 @@ type Pending<'a> = (usize, &'a [u8], usize);
 
 /// A cut: how many entries of the page stay left, and whether the pending entry goes after them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Cut {
+struct BlockCut {
     left: usize,
     pending_left: bool,
 }
@@ -83,7 +83,7 @@ impl Cutter<'_> {
 
     /// Returns the cut after all entries and those 1, 2, 4 and so on entries earlier, the best first. There are such
     /// cuts only if the pending entry goes after the last entry of the rightmost leaf.
-    fn behind(&self) -> impl Iterator<Item = Cut> {
+    fn behind(&self) -> impl Iterator<Item = BlockCut> {
         let count = self.page.count();
         let last = !self.page.has_upper_fence() && self.pending.is_some_and(|(slot, ..)| slot == count);
         let lefts = std::iter::once(count).chain((0..8).map_while(move |power| count.checked_sub(1 << power)));
@@ -94,21 +94,21 @@ impl Cutter<'_> {
         self.before.get(slot).copied().unwrap_or(0)
     }
 
-    fn cut(&self, left: usize) -> Cut {
+    fn cut(&self, left: usize) -> BlockCut {
         // If the pending entry is next to the cut, it goes left, unless the right half would then be empty.
         let pending_left = self.pending.is_some_and(|(slot, ..)| slot <= left && slot < self.page.count());
-        Cut { left, pending_left }
+        BlockCut { left, pending_left }
     }
 
     /// Returns true if both halves have an entry.
-    fn divides(&self, cut: Cut) -> bool {
+    fn divides(&self, cut: BlockCut) -> bool {
         let count = self.page.count();
         let right = cut.left < count || self.pending.is_some_and(|(slot, ..)| !cut.pending_left && slot == count);
         right && (cut.left > 0 || cut.pending_left)
     }
 
     /// Returns the cuts after all entries, if those are allowed, and then those near the middle, the best first.
-    fn candidates(&self) -> Vec<Cut> {
+    fn candidates(&self) -> Vec<BlockCut> {
         let count = self.page.count();
         let total = self.before(count);
         let middle = self.before.partition_point(|bytes| 2 * bytes < total).min(count);
@@ -125,7 +125,7 @@ impl Cutter<'_> {
     }
 
     /// Returns true if both halves fit their pages. `with_pending`: also with the pending entry at its largest.
-    fn fits(&self, cut: Cut, with_pending: bool) -> bool {
+    fn fits(&self, cut: BlockCut, with_pending: bool) -> bool {
         let (size, count) = (self.page.bytes().len(), self.page.count());
         let bytes = |from: usize, to: usize| {
             let records = self.records_before(to).saturating_sub(self.records_before(from));
@@ -148,7 +148,7 @@ impl Cutter<'_> {
         left <= size && right <= size
     }
 
-    fn separator(&self, cut: Cut) -> Vec<u8> {
+    fn separator(&self, cut: BlockCut) -> Vec<u8> {
         let (mut left, mut right) = (Vec::new(), Vec::new());
         self.page.key_into(cut.left.wrapping_sub(1), &mut left);
         self.page.key_into(cut.left, &mut right);
@@ -162,7 +162,7 @@ impl Cutter<'_> {
         right
     }
 
-    fn split(&self, cut: Cut) -> Split {
+    fn split(&self, cut: BlockCut) -> Split {
         let separator = self.separator(cut);
         Split { left_count: cut.left, pending_left: cut.pending_left, separator, long: false }
     }

@@ -148,7 +148,7 @@ impl Superblock {
 }
 
 /// The content of one of the two places of a superblock.
-enum Slot {
+enum SuperblockCopy {
     NoMagic,
     /// A superblock of another format version; `sound`: with the right checksum.
     OtherVersion {
@@ -162,29 +162,31 @@ enum Slot {
     Sound(Box<Superblock>),
 }
 
-impl Slot {
-    fn cut_short() -> Slot {
-        Slot::Damaged("the file is cut short".to_owned())
+impl SuperblockCopy {
+    fn cut_short() -> SuperblockCopy {
+        SuperblockCopy::Damaged("the file is cut short".to_owned())
     }
 }
 
-fn look(bytes: &[u8]) -> Slot {
+fn look(bytes: &[u8]) -> SuperblockCopy {
     if slice(bytes, 0, 8) != MAGIC {
-        return Slot::NoMagic;
+        return SuperblockCopy::NoMagic;
     }
     if bytes.len() < VERSION + 4 {
-        return Slot::cut_short();
+        return SuperblockCopy::cut_short();
     }
     let sound = bytes.len() == SUPERBLOCK && checksum(slice(bytes, 0, CHECKSUM)) == get_u32(bytes, CHECKSUM);
     let tag = get_u32(bytes, KIND);
     match get_u32(bytes, VERSION) {
-        FORMAT_VERSION if bytes.len() < SUPERBLOCK => Slot::cut_short(),
-        FORMAT_VERSION if !sound => Slot::Damaged("its checksum is wrong".to_owned()),
+        FORMAT_VERSION if bytes.len() < SUPERBLOCK => SuperblockCopy::cut_short(),
+        FORMAT_VERSION if !sound => SuperblockCopy::Damaged("its checksum is wrong".to_owned()),
         FORMAT_VERSION => match StoreKind::of_tag(tag).map(|kind| Superblock::decode(bytes, kind)) {
-            None => Slot::UnknownStore(tag),
-            Some(decoded) => decoded.map_or_else(Slot::Damaged, |sound| Slot::Sound(Box::new(sound))),
+            None => SuperblockCopy::UnknownStore(tag),
+            Some(decoded) => {
+                decoded.map_or_else(SuperblockCopy::Damaged, |sound| SuperblockCopy::Sound(Box::new(sound)))
+            }
         },
-        found => Slot::OtherVersion { found, sound },
+        found => SuperblockCopy::OtherVersion { found, sound },
     }
 }
 
@@ -196,7 +198,7 @@ fn half(front: &[u8], slot: usize) -> &[u8] {
 
 /// Whether a superblock with the right checksum is of another version.
 pub(crate) fn is_of_another_version(front: &[u8]) -> bool {
-    [0, 1].into_iter().any(|slot| matches!(look(half(front, slot)), Slot::OtherVersion { sound: true, .. }))
+    [0, 1].into_iter().any(|slot| matches!(look(half(front, slot)), SuperblockCopy::OtherVersion { sound: true, .. }))
 }
 
 /// The valid superblock of a file.
@@ -235,20 +237,24 @@ pub fn choose(front: &[u8], path: &Path) -> Result<Chosen> {
     // A newer program has written to a file that has such a superblock.
     for slot in &slots {
         match slot {
-            Slot::OtherVersion { found, sound: true } => return version(*found),
-            Slot::UnknownStore(found) => return Err(Error::UnknownStore { path: path.to_owned(), found: *found }),
+            SuperblockCopy::OtherVersion { found, sound: true } => return version(*found),
+            SuperblockCopy::UnknownStore(found) => {
+                return Err(Error::UnknownStore { path: path.to_owned(), found: *found });
+            }
             _ => {}
         }
     }
     match slots {
-        [Slot::Sound(first), Slot::Sound(second)] => {
+        [SuperblockCopy::Sound(first), SuperblockCopy::Sound(second)] => {
             let (superblock, slot) = if second.sequence > first.sequence { (second, 1) } else { (first, 0) };
             Ok(Chosen { superblock: *superblock, slot, other_damaged: false })
         }
-        [Slot::Sound(sound), _] => Ok(Chosen { superblock: *sound, slot: 0, other_damaged: true }),
-        [_, Slot::Sound(sound)] => Ok(Chosen { superblock: *sound, slot: 1, other_damaged: true }),
-        [Slot::OtherVersion { found, .. }, _] | [_, Slot::OtherVersion { found, .. }] => version(found),
-        [Slot::Damaged(why), _] | [_, Slot::Damaged(why)] => {
+        [SuperblockCopy::Sound(sound), _] => Ok(Chosen { superblock: *sound, slot: 0, other_damaged: true }),
+        [_, SuperblockCopy::Sound(sound)] => Ok(Chosen { superblock: *sound, slot: 1, other_damaged: true }),
+        [SuperblockCopy::OtherVersion { found, .. }, _] | [_, SuperblockCopy::OtherVersion { found, .. }] => {
+            version(found)
+        }
+        [SuperblockCopy::Damaged(why), _] | [_, SuperblockCopy::Damaged(why)] => {
             Err(Error::CorruptMeta { what: "the superblock", why: format!("neither copy can be used: {why}") })
         }
         _ => {

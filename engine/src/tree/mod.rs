@@ -43,7 +43,7 @@ pub use leaf_copy::LeafCopy;
 pub use many::LeafHint;
 pub use put_run::Put;
 pub use range_delete::{DetachedSubtree, RangeRemoval, Removal, RemovedRange};
-pub use read_ahead::ReadAhead;
+pub use read_ahead::LeafReadAhead;
 pub use search::LeafTarget;
 pub use store::{PageRead, PageWrite};
 pub use verify::{LevelStats, Problem, TreeStats, Visit};

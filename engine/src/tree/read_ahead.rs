@@ -21,7 +21,7 @@ pub(super) fn most_ahead(page_size: usize) -> usize {
 
 /// The hints of one iteration.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ReadAhead {
+pub struct LeafReadAhead {
     /// The number of following leaves that were hinted.
     hinted: usize,
     /// How many leaves ahead hints reach. Less than [`FIRST`] before the first hint.
@@ -30,7 +30,7 @@ pub struct ReadAhead {
     at_end: bool,
 }
 
-impl ReadAhead {
+impl LeafReadAhead {
     /// Prepares the step to the leaf `right`, whose keys begin at `key`. The caller holds no latch.
     #[inline]
     pub fn step<S: PageRead>(&mut self, tree: &Tree, store: &S, right: PageId, key: &[u8]) {

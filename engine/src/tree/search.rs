@@ -1,6 +1,6 @@
 //! Descents from the root to the leaf of a search. Each page is checked against its entry in its parent.
 
-use super::{KeyRange, PageRead, ReadAhead, Tree};
+use super::{KeyRange, LeafReadAhead, PageRead, Tree};
 use crate::base::{Error, PageId, Result};
 use crate::page::{Page, Record};
 
@@ -145,7 +145,7 @@ impl Tree {
         &self,
         store: &S,
         key: &[u8],
-        ahead: &mut ReadAhead,
+        ahead: &mut LeafReadAhead,
         mut f: impl FnMut(Page<'_>) -> Result<bool>,
     ) -> Result<()> {
         let mut latched = self.descend(store, LeafTarget::Covering(key))?;

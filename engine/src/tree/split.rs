@@ -23,7 +23,7 @@ pub(super) struct Pending<'a> {
 }
 
 /// The position where a page is split.
-struct Cut {
+struct SplitPoint {
     left: usize,
     separator: Separator,
 }
@@ -151,16 +151,16 @@ impl Tree {
 
     /// Chooses the position of a split, and the separator. The caller holds no latch: runs of keys are read here, and a
     /// corrupt run may refer to any page.
-    fn choose_cut<S: PageRead>(&self, store: &S, id: PageId, pending: Option<Pending<'_>>) -> Result<Cut> {
+    fn choose_cut<S: PageRead>(&self, store: &S, id: PageId, pending: Option<Pending<'_>>) -> Result<SplitPoint> {
         let latched = store.read(id)?;
         let page = Page::new(&latched);
         let entry = pending.map(|p| (p.slot, p.image, p.record_bytes));
         let split = choose_split(page, entry, self.layout.separators)?;
         if page.is_inner() {
-            return Ok(Cut { left: split.left_count, separator: Separator::Moved(split.separator) });
+            return Ok(SplitPoint { left: split.left_count, separator: Separator::Moved(split.separator) });
         }
         if !split.long {
-            return Ok(Cut { left: split.left_count, separator: Separator::New(split.separator) });
+            return Ok(SplitPoint { left: split.left_count, separator: Separator::New(split.separator) });
         }
         // The images of the keys around the cut are the same. Only their runs or the key heap can distinguish them. For
         // a long separator, the shortest one is used whatever the rule is, because a longer one would only have a
@@ -179,7 +179,7 @@ impl Tree {
         if !whole || is_long(first.len(), store.page_size()) {
             first.truncate(bytes::common_prefix(&last, &first) + 1);
         }
-        Ok(Cut { left: split.left_count, separator: Separator::New(first) })
+        Ok(SplitPoint { left: split.left_count, separator: Separator::New(first) })
     }
 
     fn store_separator<S: PageWrite>(&self, store: &S, separator: Separator) -> Result<Vec<u8>> {

@@ -113,7 +113,7 @@ struct Expected {
     upper: Option<Option<Vec<u8>>>,
 }
 
-struct Walk<'v, S> {
+struct TreeWalk<'v, S> {
     tree: &'v Tree,
     store: &'v S,
     visit: &'v mut dyn FnMut(Visit<'_>),
@@ -166,8 +166,17 @@ impl Tree {
         let stats = TreeStats { levels: vec![LevelStats::default(); usize::from(level) + 1], ..TreeStats::default() };
         let waiting = vec![Expected { id: self.root, level, range, lower, upper }];
         let seen = HashSet::new();
-        let mut walk =
-            Walk { tree: self, store, visit, seen, stats, waiting, hinted: 0, heap: BTreeMap::new(), previous: None };
+        let mut walk = TreeWalk {
+            tree: self,
+            store,
+            visit,
+            seen,
+            stats,
+            waiting,
+            hinted: 0,
+            heap: BTreeMap::new(),
+            previous: None,
+        };
         while let Some(expected) = walk.next() {
             if let Err(error) = walk.page(&expected) {
                 if matches!(error, Error::NotBuilt { .. }) {
@@ -186,7 +195,7 @@ impl Tree {
     }
 }
 
-impl<S: PageRead> Walk<'_, S> {
+impl<S: PageRead> TreeWalk<'_, S> {
     fn problem(&mut self, at: &Expected, error: &Error) {
         let (page, what) = match error {
             Error::Corrupt { page, what } => (*page, what.clone()),

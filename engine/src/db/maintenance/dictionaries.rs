@@ -6,7 +6,7 @@
 //! superblock leads to. Then a recovery from either superblock neither needs it nor uses it.
 
 use super::analyze::STEP;
-use super::dictionary_gain::{Gain, STEPS, TablePages, gain};
+use super::dictionary_gain::{Gain, STEPS, SampledPages, gain};
 use super::progress::{Phase, Progress};
 use crate::base::{PageId, Result, TableId};
 use crate::db::Database;
@@ -177,8 +177,8 @@ pub(super) fn gains(
     current: impl Fn(TableId, PagePolicy) -> Option<Arc<Primed>>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<(TableId, Gain)>> {
-    let mut sampled: HashMap<TableId, TablePages> =
-        wanted.iter().map(|(table, _)| (*table, TablePages::new(wanted.len()))).collect();
+    let mut sampled: HashMap<TableId, SampledPages> =
+        wanted.iter().map(|(table, _)| (*table, SampledPages::new(wanted.len()))).collect();
     let all = store.pages_between(PageId::NONE, PageId(u32::MAX))?;
     let step = all.len().div_ceil(SAMPLED_PAGES).max(1);
     let (mut page, mut packed) = (vec![0; page_size], Vec::new());

@@ -23,7 +23,7 @@ const LEAST_SAVING: f64 = 0.02;
 
 /// Sampled pages of a table.
 #[derive(Debug)]
-pub(super) struct TablePages {
+pub(super) struct SampledPages {
     packed: Vec<Vec<u8>>,
     bytes: usize,
     most: usize,
@@ -32,11 +32,11 @@ pub(super) struct TablePages {
     stride: usize,
 }
 
-impl TablePages {
+impl SampledPages {
     /// No pages yet. `tables`: how many tables are sampled together.
-    pub(super) fn new(tables: usize) -> TablePages {
+    pub(super) fn new(tables: usize) -> SampledPages {
         let most = MOST_BYTES.min(MOST_BYTES_TOGETHER / tables.max(1));
-        TablePages { packed: Vec::new(), bytes: 0, most, seen: 0, stride: 1 }
+        SampledPages { packed: Vec::new(), bytes: 0, most, seen: 0, stride: 1 }
     }
 
     /// True if a dictionary can be trained on them.
@@ -79,7 +79,7 @@ pub(super) struct Gain {
 /// `current`: the dictionary that the table has now. It calls `step_done` [`STEPS`] times. `None` if no dictionary
 /// can be trained.
 pub(super) fn gain(
-    pages: &TablePages,
+    pages: &SampledPages,
     scale: f64,
     policy: PagePolicy,
     places: Places,

@@ -22,11 +22,11 @@ use std::io::{Cursor, Read};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ValueStream<'t> {
-    source: Source<'t>,
+    source: ValueSource<'t>,
     len: u64,
 }
 
-enum Source<'t> {
+enum ValueSource<'t> {
     Small(Cursor<Vec<u8>>),
     Large(large::RunReader<'t>),
 }
@@ -35,9 +35,9 @@ impl<'t> ValueStream<'t> {
     pub(crate) fn open(engine: &'t Engine, bytes: Vec<u8>, large: bool) -> Result<ValueStream<'t>> {
         if large {
             let reader = large::RunReader::open(engine, &bytes)?;
-            return Ok(ValueStream { len: reader.len(), source: Source::Large(reader) });
+            return Ok(ValueStream { len: reader.len(), source: ValueSource::Large(reader) });
         }
-        Ok(ValueStream { len: bytes.len() as u64, source: Source::Small(Cursor::new(bytes)) })
+        Ok(ValueStream { len: bytes.len() as u64, source: ValueSource::Small(Cursor::new(bytes)) })
     }
 
     /// The length of the value in bytes.
@@ -54,8 +54,8 @@ impl<'t> ValueStream<'t> {
 impl Read for ValueStream<'_> {
     fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
         match &mut self.source {
-            Source::Small(bytes) => bytes.read(buf),
-            Source::Large(run) => run.read(buf),
+            ValueSource::Small(bytes) => bytes.read(buf),
+            ValueSource::Large(run) => run.read(buf),
         }
     }
 }

@@ -204,7 +204,7 @@ pub(super) fn inline_mut(list: &mut [u8], state: RecordState, slot: usize) -> &m
 }
 
 /// How a removal changes a list. It is planned before anything changes.
-pub(super) enum Removal {
+pub(super) enum RecordRemoval {
     /// The page has no records.
     Nothing,
     /// The records have one length: the records that stay move over those that go.
@@ -218,21 +218,21 @@ pub(super) enum Removal {
 /// Plans how [`remove`] takes out the entries `[from, to)`, a range that is not empty. `list` is the bytes of the list
 /// alone.
 #[inline]
-pub(super) fn plan_removal(list: &[u8], state: RecordState, from: usize, to: usize) -> Result<Removal, String> {
+pub(super) fn plan_removal(list: &[u8], state: RecordState, from: usize, to: usize) -> Result<RecordRemoval, String> {
     match state.kind {
-        RecordListKind::None => Ok(Removal::Nothing),
-        RecordListKind::Fixed => Ok(Removal::Packed),
+        RecordListKind::None => Ok(RecordRemoval::Nothing),
+        RecordListKind::Fixed => Ok(RecordRemoval::Packed),
         RecordListKind::Variable => variable::plan_removal(list, state, from, to),
     }
 }
 
 /// Takes the entries `[from, to)` out, zeroes the bytes that this frees and returns the new length of the list.
-pub(super) fn remove(list: &mut [u8], state: RecordState, from: usize, to: usize, removal: &Removal) -> usize {
+pub(super) fn remove(list: &mut [u8], state: RecordState, from: usize, to: usize, removal: &RecordRemoval) -> usize {
     match removal {
-        Removal::Nothing => 0,
-        Removal::Packed => fixed::remove(list, state, from, to),
-        Removal::One(distance, size) => variable::remove_one(list, state, from, *distance, *size),
-        Removal::Anew(left) => variable::put_left(list, left),
+        RecordRemoval::Nothing => 0,
+        RecordRemoval::Packed => fixed::remove(list, state, from, to),
+        RecordRemoval::One(distance, size) => variable::remove_one(list, state, from, *distance, *size),
+        RecordRemoval::Anew(left) => variable::put_left(list, left),
     }
 }
 

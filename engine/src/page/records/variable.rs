@@ -4,7 +4,7 @@
 //! the heap, whose entries are `varint(length << 1 | large) | bytes`. A slot is the distance from the heap's upper
 //! border down to the entry's front. New entries go below all others. There is never garbage between the entries.
 
-use super::{Record, RecordState, Removal, check_tiling, slots_bytes};
+use super::{Record, RecordRemoval, RecordState, check_tiling, slots_bytes};
 use crate::base::{bytes, limits::LARGE_RECORD, varint};
 use crate::page::check::{cannot_hold, check_unused};
 use std::ops::Range;
@@ -130,10 +130,10 @@ fn close_up(list: &mut [u8], state: RecordState, distance: usize, size: usize) {
     }
 }
 
-pub(super) fn plan_removal(list: &[u8], state: RecordState, from: usize, to: usize) -> Result<Removal, String> {
+pub(super) fn plan_removal(list: &[u8], state: RecordState, from: usize, to: usize) -> Result<RecordRemoval, String> {
     match to.saturating_sub(from) {
-        1 => place(list, state, from).map(|(distance, size)| Removal::One(distance, size)),
-        _ => left_without(list, state, from, to).map(Removal::Anew),
+        1 => place(list, state, from).map(|(distance, size)| RecordRemoval::One(distance, size)),
+        _ => left_without(list, state, from, to).map(RecordRemoval::Anew),
     }
 }
 

@@ -13,13 +13,13 @@ const MOST_PRIMED: usize = 16;
 /// The dictionaries of a database.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Dictionaries {
-    known: RwLock<BTreeMap<DictionaryId, Known>>,
+    known: RwLock<BTreeMap<DictionaryId, KnownDictionary>>,
     /// The dictionaries that were used last, the latest one at the end.
     primed: Mutex<Vec<Arc<Primed>>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownDictionary {
     /// `None` if it was found in a rescue, without a note of it.
     place: Option<DictionaryPlace>,
     /// `None` if it is missing or damaged.
@@ -49,8 +49,9 @@ impl Dictionaries {
     /// The dictionary for new images of a table: the newest one that can be used.
     pub(super) fn active_of(&self, table: TableId) -> Option<Arc<Dictionary>> {
         let known = self.known.read();
-        let is_of_table =
-            |known: &&Known| known.usage == Usage::Active && known.place.is_some_and(|place| place.table == table);
+        let is_of_table = |known: &&KnownDictionary| {
+            known.usage == Usage::Active && known.place.is_some_and(|place| place.table == table)
+        };
         known.values().rev().filter(is_of_table).find_map(|known| known.dictionary.clone())
     }
 
@@ -74,20 +75,24 @@ impl Dictionaries {
     pub(in crate::store) fn add_named(&self, place: DictionaryPlace, dictionary: Option<Dictionary>) {
         let mut all = self.known.write();
         let found = all.remove(&place.id).and_then(|found| found.dictionary);
-        let known = Known { place: Some(place), dictionary: dictionary.map(Arc::new).or(found), usage: Usage::Active };
+        let known = KnownDictionary {
+            place: Some(place),
+            dictionary: dictionary.map(Arc::new).or(found),
+            usage: Usage::Active,
+        };
         all.insert(place.id, known);
     }
 
     /// Adds a dictionary that was found without a note of it.
     pub(in crate::store) fn add_found(&self, dictionary: Dictionary) {
         let mut all = self.known.write();
-        let unknown = Known { place: None, dictionary: None, usage: Usage::Retired };
+        let unknown = KnownDictionary { place: None, dictionary: None, usage: Usage::Retired };
         all.entry(dictionary.id()).or_insert(unknown).dictionary.get_or_insert(Arc::new(dictionary));
     }
 
     /// Adds a new dictionary.
     pub(super) fn add_new(&self, place: DictionaryPlace, dictionary: Arc<Dictionary>) {
-        let known = Known { place: Some(place), dictionary: Some(dictionary), usage: Usage::Waiting };
+        let known = KnownDictionary { place: Some(place), dictionary: Some(dictionary), usage: Usage::Waiting };
         self.known.write().insert(place.id, known);
     }
 

@@ -7,7 +7,7 @@
 //! batch is in the log. A page of the batch that is being applied is never written. A pool that keeps inner pages
 //! evicts one only after it has gone through all frames several times and found no other page.
 
-use super::frame::{CLEAN, Frame, LINE, Latched, NO_PAGE};
+use super::frame::{CLEAN, Frame, LINE, LatchedFrame, NO_PAGE};
 use super::{Backing, Pool, prefetch};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::page::Page;
@@ -48,7 +48,7 @@ pub(super) fn has_references(page: Page<'_>) -> bool {
 
 impl Pool {
     /// Evicts a page and returns its frame.
-    pub(super) fn evict(&self) -> Result<(u32, Latched<'_>)> {
+    pub(super) fn evict(&self) -> Result<(u32, LatchedFrame<'_>)> {
         let full = Error::CacheFull { frames: self.capacity() };
         let Some(backing) = &self.backing else { return Err(full) };
         for round in 0..ROUNDS {
@@ -86,7 +86,7 @@ impl Pool {
         }
     }
 
-    fn try_next(&self, backing: &Backing, sweep: &mut Sweep) -> Option<(u32, Latched<'_>)> {
+    fn try_next(&self, backing: &Backing, sweep: &mut Sweep) -> Option<(u32, LatchedFrame<'_>)> {
         sweep.looked += 1;
         let (index, frame) = self.next_frame()?;
         if frame.id.load(Ordering::Relaxed) == NO_PAGE {
@@ -104,7 +104,7 @@ impl Pool {
             sweep.busy = true;
             return None;
         };
-        let guard = Latched { page, frame };
+        let guard = LatchedFrame { page, frame };
         if guard.id().0 == NO_PAGE {
             return None;
         }

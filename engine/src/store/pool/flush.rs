@@ -42,7 +42,7 @@ pub(super) struct Writing {
 
 /// The result for the pages of one group.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Outcome {
+pub(super) struct FlushOutcome {
     /// Still to be written: they belong to an unfinished batch, or another thread has them latched or is writing them.
     pub(super) left: usize,
 }
@@ -168,8 +168,8 @@ impl Pool {
         group: &[(PageId, u32)],
         before: Lsn,
         until: Lsn,
-    ) -> Result<Outcome> {
-        let mut outcome = Outcome::default();
+    ) -> Result<FlushOutcome> {
+        let mut outcome = FlushOutcome::default();
         let mut claimed = Claimed::begin(self, group.len());
         let mut newest = Lsn::ZERO;
         let mut writer = backing.store.writer();

@@ -141,12 +141,12 @@ impl Deref for ReadGuard<'_> {
 }
 
 /// A frame under its exclusive latch, for the pool itself.
-pub(super) struct Latched<'a> {
+pub(super) struct LatchedFrame<'a> {
     pub(super) page: RwLockWriteGuard<'a, [u64]>,
     pub(super) frame: &'a Frame,
 }
 
-impl Latched<'_> {
+impl LatchedFrame<'_> {
     /// The id of the page in it.
     pub(super) fn id(&self) -> PageId {
         PageId(self.frame.id.load(Ordering::Relaxed))
@@ -172,8 +172,8 @@ pub struct WriteGuard<'a> {
 impl<'a> WriteGuard<'a> {
     /// A guard for changes. `tracked`: the store needs to know them.
     #[inline(always)]
-    pub(super) fn new(latched: Latched<'a>, dirty: &'a AtomicU64, tracked: bool) -> WriteGuard<'a> {
-        let Latched { page, frame } = latched;
+    pub(super) fn new(latched: LatchedFrame<'a>, dirty: &'a AtomicU64, tracked: bool) -> WriteGuard<'a> {
+        let LatchedFrame { page, frame } = latched;
         let before = if tracked { Some(Box::from(&*page)) } else { None };
         WriteGuard { page, frame, dirty, before }
     }

@@ -48,14 +48,14 @@ slabs! {
 
 /// The sizes of the slabs, from which the slab of a frame follows.
 #[derive(Clone, Copy)]
-struct Steps {
+struct SlabSizes {
     /// The first slabs have `1 << bits` frames.
     bits: u32,
     /// The largest have `1 << most`.
     most: u32,
 }
 
-impl Steps {
+impl SlabSizes {
     /// The slab that has a frame, the frame's place in it, and how many frames the slab has.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // fewer slabs than frames; and usize has 64 bits wherever it can matter
@@ -71,7 +71,7 @@ impl Steps {
 /// The frames of a pool.
 pub(super) struct Frames {
     page_size: usize,
-    steps: Steps,
+    sizes: SlabSizes,
     /// The most frames that there can be.
     capacity: u32,
     slabs: Growing<OnceLock<Slab>>,
@@ -83,27 +83,27 @@ impl Frames {
         let all = capacity.max(1).ilog2().max(SLAB_BITS.0);
         let of = |bytes: usize| (bytes / page_size.max(1)).max(1).ilog2();
         let bits = of(SLAB.0).clamp(SLAB_BITS.0, SLAB_BITS.1.min(all));
-        let steps = Steps { bits, most: of(SLAB.1).max(bits) };
-        Frames { page_size, steps, capacity, slabs: Growing::new(|len| (0..len).map(|_| OnceLock::new()).collect()) }
+        let sizes = SlabSizes { bits, most: of(SLAB.1).max(bits) };
+        Frames { page_size, sizes, capacity, slabs: Growing::new(|len| (0..len).map(|_| OnceLock::new()).collect()) }
     }
 
     /// The frame at `index`, if its slab has been made.
     #[inline(always)]
     pub(super) fn get(&self, index: u32) -> Option<&Frame> {
-        let (slab, within, _) = self.steps.locate(index);
+        let (slab, within, _) = self.sizes.locate(index);
         self.slabs.get(slab)?.get()?.get(within)
     }
 
     /// The frame at `index`, whose slab is made if need be.
     pub(super) fn grow(&self, index: u32) -> Option<&Frame> {
-        let (slab, within, _) = self.steps.locate(index);
+        let (slab, within, _) = self.sizes.locate(index);
         let make = || Slab::new(self.page_size, self.slab_len(index));
         self.slabs.grow(slab)?.get_or_init(make).get(within)
     }
 
     /// The number of frames of the slab of `index`, within the capacity.
     fn slab_len(&self, index: u32) -> usize {
-        let (_, within, len) = self.steps.locate(index);
+        let (_, within, len) = self.sizes.locate(index);
         let left = u64::from(self.capacity.saturating_sub(index)) + within as u64;
         usize::try_from(len.min(left)).unwrap_or(usize::MAX)
     }
@@ -111,7 +111,7 @@ impl Frames {
     /// Bytes of the first `used` frames, of the others of their slabs, and of the index that finds them.
     pub(super) fn bytes(&self, used: u32) -> usize {
         let frames = used.checked_sub(1).map_or(0, |last| {
-            let (_, within, _) = self.steps.locate(last);
+            let (_, within, _) = self.sizes.locate(last);
             last as usize - within + self.slab_len(last)
         });
         self.slabs.bytes() + frames * (self.page_size + LINE)
@@ -139,16 +139,16 @@ mod tests {
     #[test]
     fn slabs_follow_one_another_and_grow_with_what_there_is() {
         for (bits, most) in [(2, 8), (9, 15), (5, 5)] {
-            let steps = Steps { bits, most };
+            let sizes = SlabSizes { bits, most };
             let mut expected = (0, 0);
             for index in 0..1 << 18 {
-                let (slab, within, len) = steps.locate(index);
+                let (slab, within, len) = sizes.locate(index);
                 assert_eq!((slab, within), expected, "frame {index}");
                 assert!(len == 1 << bits || len << STEP_BITS <= u64::from(index) + (1 << (bits + STEP_BITS)));
                 assert!(len <= 1 << most);
                 expected = if within as u64 + 1 == len { (slab + 1, 0) } else { (slab, within + 1) };
             }
-            let (slab, within, len) = steps.locate(u32::MAX);
+            let (slab, within, len) = sizes.locate(u32::MAX);
             assert!(slab <= u32::MAX >> bits && (within as u64) < len);
         }
     }

@@ -23,7 +23,7 @@ use crate::base::watermark::Watermark;
 use crate::base::{Error, PageId, Result};
 use crate::store::{ChangedParts, PageStore};
 use flush::{Flusher, Writing};
-use frame::{Frame, LINE, Latched, NO_PAGE, Pin, ReadGuard, WriteGuard};
+use frame::{Frame, LINE, LatchedFrame, NO_PAGE, Pin, ReadGuard, WriteGuard};
 use frames::Frames;
 use growing::Growing;
 use parking_lot::{Condvar, Mutex, RwLockWriteGuard};
@@ -235,7 +235,7 @@ impl Pool {
                     let page = frame.latch.write();
                     if frame.holds(id) {
                         frame.touch();
-                        return Ok(WriteGuard::new(Latched { page, frame }, &self.counters.dirty, self.tracked));
+                        return Ok(WriteGuard::new(LatchedFrame { page, frame }, &self.counters.dirty, self.tracked));
                     }
                 }
                 None => {
@@ -321,7 +321,7 @@ impl Pool {
     }
 
     /// Latches a page in memory once no flush is writing it; `None` if it is not in memory.
-    fn latch_settled(&self, id: PageId) -> Option<Latched<'_>> {
+    fn latch_settled(&self, id: PageId) -> Option<LatchedFrame<'_>> {
         loop {
             let frame = self.frame_of(id)?;
             let page = frame.latch.write();
@@ -329,7 +329,7 @@ impl Pool {
                 continue;
             }
             if !frame.writing.load(Ordering::Acquire) {
-                return Some(Latched { page, frame });
+                return Some(LatchedFrame { page, frame });
             }
             drop(page);
             self.await_written();
@@ -388,7 +388,7 @@ impl Pool {
     }
 
     /// Reads a page into a new frame for it. `None` if another thread has loaded the page meanwhile.
-    fn load(&self, id: PageId, wanted: Wanted) -> Result<Option<Latched<'_>>> {
+    fn load(&self, id: PageId, wanted: Wanted) -> Result<Option<LatchedFrame<'_>>> {
         // Before the array grows: an id from a damaged page could make it too large for the memory.
         let is_known = || self.backing.is_some() && self.translation.get(id.0).is_some();
         let may_be_stored = || self.backing.as_ref().is_some_and(|backing| backing.store.may_exist(id));
@@ -429,7 +429,7 @@ impl Pool {
     }
 
     /// A frame for a page, exclusively latched and entered in the array. `None` if another thread has entered one.
-    fn take_any(&self, id: PageId) -> Result<Option<Latched<'_>>> {
+    fn take_any(&self, id: PageId) -> Result<Option<LatchedFrame<'_>>> {
         let entry = self.translation.grow(id.0).filter(|_| id.0 != NO_PAGE).ok_or_else(|| no_such_page(id))?;
         let (index, guard) = self.victim()?;
         if entry.compare_exchange(0, index + 1, Ordering::AcqRel, Ordering::Acquire).is_ok() {
@@ -441,16 +441,16 @@ impl Pool {
     }
 
     /// The frame whose number is the page id, exclusively latched. `None` if another thread has created the page.
-    fn take_own(&self, id: PageId) -> Result<Option<Latched<'_>>> {
+    fn take_own(&self, id: PageId) -> Result<Option<LatchedFrame<'_>>> {
         let frame = if id.0 < self.capacity { self.frames.grow(id.0) } else { None };
         let frame = frame.ok_or(Error::CacheFull { frames: self.capacity() })?;
         self.used.fetch_max(id.0 + 1, Ordering::Relaxed);
         let page = frame.latch.write();
-        Ok((!frame.holds(id)).then_some(Latched { page, frame }))
+        Ok((!frame.holds(id)).then_some(LatchedFrame { page, frame }))
     }
 
     /// A frame without a page, exclusively latched.
-    fn victim(&self) -> Result<(u32, Latched<'_>)> {
+    fn victim(&self) -> Result<(u32, LatchedFrame<'_>)> {
         let fresh = || {
             let more = |used: u32| (used < self.capacity).then_some(used + 1);
             self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()
@@ -464,11 +464,11 @@ impl Pool {
         let frame = self.frames.grow(index).ok_or(Error::CacheFull { frames: self.capacity() })?;
         // Another thread can hold this latch only for a short time: it looked for the page that was here before.
         let page = frame.latch.write();
-        Ok((index, Latched { page, frame }))
+        Ok((index, LatchedFrame { page, frame }))
     }
 
     /// Removes the page from a frame. Returns the frame's index if any page can use the frame.
-    fn unmap(&self, guard: &Latched<'_>) -> Option<u32> {
+    fn unmap(&self, guard: &LatchedFrame<'_>) -> Option<u32> {
         let id = guard.id();
         guard.frame.mark_clean(&self.counters.dirty);
         guard.frame.referenced.store(false, Ordering::Relaxed);
@@ -478,7 +478,7 @@ impl Pool {
         self.translation.get(id.0)?.swap(0, Ordering::AcqRel).checked_sub(1)
     }
 
-    fn give_up(&self, guard: Latched<'_>) {
+    fn give_up(&self, guard: LatchedFrame<'_>) {
         let index = self.unmap(&guard);
         drop(guard);
         self.stock.add_free(index);

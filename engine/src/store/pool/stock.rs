@@ -16,7 +16,7 @@
 //! small part of the cache; otherwise, or if no frame can be added, it evicts a page: see `evict`.
 
 use super::evict::has_references;
-use super::frame::{CLEAN, Frame, Latched, NO_PAGE};
+use super::frame::{CLEAN, Frame, LatchedFrame, NO_PAGE};
 use super::{Backing, Pool};
 use crate::base::{Lsn, PageId, Result};
 use crate::page::Page;
@@ -98,7 +98,7 @@ pub(super) enum Taken<'p> {
     /// It has no page.
     Free(u32),
     /// Its page was evicted.
-    Evicted(u32, Latched<'p>),
+    Evicted(u32, LatchedFrame<'p>),
 }
 
 /// The frames that a sweep of the clock hand has found.
@@ -158,7 +158,7 @@ impl Pool {
     }
 
     /// Evicts the page of a frame, if it is not dirty and not in use. `keeps_inner`: no inner page.
-    pub(super) fn evict_clean<'p>(&self, frame: &'p Frame, keeps_inner: bool) -> Option<(u32, Latched<'p>)> {
+    pub(super) fn evict_clean<'p>(&self, frame: &'p Frame, keeps_inner: bool) -> Option<(u32, LatchedFrame<'p>)> {
         let is_idle = || {
             !frame.referenced.load(Ordering::Relaxed)
                 && frame.id.load(Ordering::Relaxed) != NO_PAGE
@@ -169,7 +169,7 @@ impl Pool {
         if !is_idle() {
             return None;
         }
-        let guard = Latched { page: frame.latch.try_write()?, frame };
+        let guard = LatchedFrame { page: frame.latch.try_write()?, frame };
         if !is_idle() || keeps_inner && has_references(Page::new(guard.page.as_bytes())) {
             return None;
         }

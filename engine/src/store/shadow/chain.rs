@@ -4,8 +4,8 @@
 //! A delta counts if it was written for this image of the slot and for exactly the deltas before it: its checksum of
 //! the resulting page must be right. So a chain ends at the first delta that was not written, even if later ones were.
 
-use super::choice::Known;
-use super::delta::{Block, Delta, Order, is_first, is_next};
+use super::choice::KnownPage;
+use super::delta::{Delta, DeltaBlock, Order, is_first, is_next};
 use super::half::Half;
 use super::slot::{Geometry, Stamp};
 use super::states::Used;
@@ -51,9 +51,9 @@ impl Chain {
         let mut chain = Chain::default();
         for (index, block) in half.blocks().enumerate() {
             match geometry.look_delta(block, id) {
-                Block::Empty => {}
-                Block::Sound(_) => chain.stale = true,
-                Block::Damaged(_) => chain.invalid.push(index),
+                DeltaBlock::Empty => {}
+                DeltaBlock::Sound(_) => chain.stale = true,
+                DeltaBlock::Damaged(_) => chain.invalid.push(index),
             }
         }
         chain
@@ -66,14 +66,14 @@ impl Chain {
         id: PageId,
         half: Half<'_>,
         base: Base,
-        known: &Known,
+        known: &KnownPage,
         page: &mut [u8],
     ) -> Result<Chain, String> {
         if half.count() == 0 {
             return Ok(Chain::default());
         }
-        let blocks: Vec<Block> = half.blocks().map(|block| geometry.look_delta(block, id)).collect();
-        let mut walk = Walk { geometry, half, base, known, blocks: &blocks, page, before: Vec::new() };
+        let blocks: Vec<DeltaBlock> = half.blocks().map(|block| geometry.look_delta(block, id)).collect();
+        let mut walk = ChainWalk { geometry, half, base, known, blocks: &blocks, page, before: Vec::new() };
         let mut chain = Chain::default();
         if !walk.apply_cumulative(&mut chain)? {
             walk.apply_all(&mut chain);
@@ -96,7 +96,7 @@ pub(super) fn apply_used(
 ) -> Result<ChangedParts, String> {
     let mut parts = ChangedParts::NONE;
     for (index, order) in used.in_order(half.count()) {
-        let Block::Sound(delta) = geometry.look_delta(half.block(index), id) else {
+        let DeltaBlock::Sound(delta) = geometry.look_delta(half.block(index), id) else {
             return Err(format!("delta block {index} does not match its checksum"));
         };
         let is_last = delta.order == order && is_ours(&delta, base);
@@ -114,18 +114,18 @@ fn is_ours(delta: &Delta, base: Base) -> bool {
     delta.stamp.turn == base.stamp.turn && delta.stamp.generation >= base.stamp.generation && delta.lsn >= base.lsn
 }
 
-struct Walk<'a> {
+struct ChainWalk<'a> {
     geometry: &'a Geometry,
     half: Half<'a>,
     base: Base,
-    known: &'a Known,
-    blocks: &'a [Block],
+    known: &'a KnownPage,
+    blocks: &'a [DeltaBlock],
     page: &'a mut [u8],
     /// The page before a delta that may not belong to it.
     before: Vec<u8>,
 }
 
-impl Walk<'_> {
+impl ChainWalk<'_> {
     fn is_ours(&self, delta: &Delta) -> bool {
         is_ours(delta, self.base)
     }
@@ -137,7 +137,7 @@ impl Walk<'_> {
     /// A delta that may count.
     fn sound(&self, index: usize) -> Option<Delta> {
         match self.blocks.get(index) {
-            Some(Block::Sound(delta)) if self.is_ours(delta) && !self.known.has_lost(delta.stamp, delta.lsn) => {
+            Some(DeltaBlock::Sound(delta)) if self.is_ours(delta) && !self.known.has_lost(delta.stamp, delta.lsn) => {
                 Some(*delta)
             }
             _ => None,
@@ -193,8 +193,8 @@ impl Walk<'_> {
     /// No cumulative delta counts. If one is void because the log has lost its change, it may have overwritten a
     /// durable one: then the image in the slot is too old. The first delta of an image overwrites none.
     fn check_overwritten(&self) -> Result<(), String> {
-        let void = |block: &Block| match block {
-            Block::Sound(delta) if self.is_ours(delta) && self.known.has_lost(delta.stamp, delta.lsn) => {
+        let void = |block: &DeltaBlock| match block {
+            DeltaBlock::Sound(delta) if self.is_ours(delta) && self.known.has_lost(delta.stamp, delta.lsn) => {
                 match delta.order {
                     Order::Cumulative(number) => Some(is_first(number)),
                     Order::After(_) => None,
@@ -214,20 +214,24 @@ impl Walk<'_> {
     fn check_others(&self, chain: &mut Chain) -> Result<(), String> {
         for (index, block) in self.blocks.iter().enumerate() {
             match block {
-                Block::Empty => {}
-                Block::Sound(delta) if self.known.has_lost(delta.stamp, delta.lsn) => chain.invalid.push(index),
-                Block::Sound(delta) if chain.used.contains(index) && self.is_ours(delta) => {}
-                Block::Sound(delta) if self.is_ours(delta) => match self.is_unsynced(delta) || self.known.accepts_any {
-                    true => chain.invalid.push(index),
-                    false => return Err(format!("delta block {index} follows a delta block that is lost")),
-                },
-                Block::Sound(delta) if Some(delta.stamp.turn) == self.base.void_turn && !self.known.accepts_any => {
+                DeltaBlock::Empty => {}
+                DeltaBlock::Sound(delta) if self.known.has_lost(delta.stamp, delta.lsn) => chain.invalid.push(index),
+                DeltaBlock::Sound(delta) if chain.used.contains(index) && self.is_ours(delta) => {}
+                DeltaBlock::Sound(delta) if self.is_ours(delta) => {
+                    match self.is_unsynced(delta) || self.known.accepts_any {
+                        true => chain.invalid.push(index),
+                        false => return Err(format!("delta block {index} follows a delta block that is lost")),
+                    }
+                }
+                DeltaBlock::Sound(delta)
+                    if Some(delta.stamp.turn) == self.base.void_turn && !self.known.accepts_any =>
+                {
                     return Err(format!("delta block {index} has a change that the log has lost"));
                 }
-                Block::Sound(_) => chain.stale = true,
-                Block::Damaged(_) if self.known.accepts_any => {}
-                Block::Damaged(delta) if self.may_be_torn(index, delta, chain.used) => chain.invalid.push(index),
-                Block::Damaged(_) => return Err(format!("delta block {index} is damaged")),
+                DeltaBlock::Sound(_) => chain.stale = true,
+                DeltaBlock::Damaged(_) if self.known.accepts_any => {}
+                DeltaBlock::Damaged(delta) if self.may_be_torn(index, delta, chain.used) => chain.invalid.push(index),
+                DeltaBlock::Damaged(_) => return Err(format!("delta block {index} is damaged")),
             }
         }
         Ok(())
@@ -266,9 +270,9 @@ mod tests {
     const ID: PageId = PageId(3);
     const BASE: Base = Base { stamp: Stamp { turn: 9, rewrites: 0, generation: 4 }, lsn: Lsn(100), void_turn: None };
     /// Generations before 6 are synced.
-    const KNOWN: Known =
-        Known { generation: 6, in_log: true, redo: Lsn(1), lost: None, cuts: Cuts::NONE, accepts_any: false };
-    const CLOSED: Known = Known { in_log: false, ..KNOWN };
+    const KNOWN: KnownPage =
+        KnownPage { generation: 6, in_log: true, redo: Lsn(1), lost: None, cuts: Cuts::NONE, accepts_any: false };
+    const CLOSED: KnownPage = KnownPage { in_log: false, ..KNOWN };
 
     /// A slot with four delta blocks, and the page after each delta.
     struct Cell {
@@ -319,7 +323,7 @@ mod tests {
 
         /// Reads the deltas. Returns those that count, the blocks to write again, and the blocks to clear. Checks that
         /// the result is the page of that number.
-        fn found(&self, known: Known, page: usize) -> (Used, Vec<usize>, Vec<usize>) {
+        fn found(&self, known: KnownPage, page: usize) -> (Used, Vec<usize>, Vec<usize>) {
             let mut read = self.pages[0].clone();
             let half = Half::new(&self.bytes, Side::First, self.geometry.slot());
             let chain = Chain::apply(&self.geometry, ID, half, BASE, &known, &mut read).unwrap();
@@ -327,7 +331,7 @@ mod tests {
             (chain.used, chain.unsynced, chain.invalid)
         }
 
-        fn is_refused(&self, known: Known) -> bool {
+        fn is_refused(&self, known: KnownPage) -> bool {
             let half = Half::new(&self.bytes, Side::First, self.geometry.slot());
             Chain::apply(&self.geometry, ID, half, BASE, &known, &mut self.pages[0].clone()).is_err()
         }
@@ -417,8 +421,8 @@ mod tests {
     #[test]
     fn a_flipped_bit_in_the_header_of_a_durable_delta_is_damage() {
         // Redo begins after the delta, and the log has lost its end.
-        let before_redo = Known { redo: Lsn(1000), ..KNOWN };
-        let lost = Known { in_log: false, lost: Some((6, Lsn(150))), ..before_redo };
+        let before_redo = KnownPage { redo: Lsn(1000), ..KNOWN };
+        let lost = KnownPage { in_log: false, lost: Some((6, Lsn(150))), ..before_redo };
         let mut cumulative = Cell::new();
         cumulative.write(0, 0, 5, Order::Cumulative(0));
         cumulative.write(1, 0, 5, Order::Cumulative(1));
@@ -436,7 +440,7 @@ mod tests {
 
     #[test]
     fn an_image_that_may_be_older_than_the_checkpoint_is_refused() {
-        let lost = Known { lost: Some((6, Lsn(101))), ..KNOWN };
+        let lost = KnownPage { lost: Some((6, Lsn(101))), ..KNOWN };
         // Two durable deltas were overwritten by two that the log has lost.
         let mut cell = Cell::new();
         for (number, generation) in [(0, 5), (1, 5), (2, 6), (3, 6)] {
@@ -449,7 +453,7 @@ mod tests {
         let (slot, block) = (cell.geometry.slot(), cell.geometry.slot() + 2 * BLOCK);
         cell.bytes.copy_within(block..block + BLOCK, slot);
         cell.clear(2);
-        assert_eq!(cell.found(Known { lost: Some((6, Lsn(100))), ..KNOWN }, 0), (Used::None, vec![], vec![0]));
+        assert_eq!(cell.found(KnownPage { lost: Some((6, Lsn(100))), ..KNOWN }, 0), (Used::None, vec![], vec![0]));
         // A newer image, which the log has lost, had a delta where this image may have had one.
         let mut cell = Cell::chain(&[5]);
         cell.write(3, 1, 6, Order::After(0));
@@ -479,7 +483,7 @@ mod tests {
 
     #[test]
     fn a_change_that_the_log_has_lost_does_not_count() {
-        let known = Known { lost: Some((6, Lsn(101))), ..KNOWN };
+        let known = KnownPage { lost: Some((6, Lsn(101))), ..KNOWN };
         assert_eq!(Cell::chain(&[6, 6, 6]).found(known, 1), (Used::Chain(1), vec![0], vec![1, 2]));
         let mut cell = Cell::new();
         cell.write(0, 0, 6, Order::Cumulative(0));

@@ -1,14 +1,14 @@
 //! Decides from the contents of the two slots of a page which slot counts. Reads and writes must not be in this file.
 
 use super::cuts::{Cuts, RECOVERY_STEP};
-use super::slot::{Content, Side, Stamp};
+use super::slot::{Side, SlotContent, Stamp};
 use super::states::PageState;
 use crate::base::Lsn;
 use std::ops::Range;
 
 /// The facts about a page that the store knows without reading its slots.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct KnownPage {
     /// Images of earlier generations are synced.
     pub(super) generation: u32,
     /// The log that is being redone changes the page: the last writing of a slot may have been cut off.
@@ -25,10 +25,16 @@ pub(super) struct Known {
     pub(super) accepts_any: bool,
 }
 
-impl Known {
+impl KnownPage {
     /// For a page in a survey: every delta that fits the slot is accepted.
-    pub(super) const SURVEY: Known =
-        Known { generation: u32::MAX, in_log: true, redo: Lsn::ZERO, lost: None, cuts: Cuts::NONE, accepts_any: true };
+    pub(super) const SURVEY: KnownPage = KnownPage {
+        generation: u32::MAX,
+        in_log: true,
+        redo: Lsn::ZERO,
+        lost: None,
+        cuts: Cuts::NONE,
+        accepts_any: true,
+    };
 
     /// True if a recovery may have to repeat the last write of the page.
     pub(super) fn is_recovering(&self) -> bool {
@@ -81,21 +87,21 @@ pub(super) struct Choice {
 /// A slot that holds no image is damaged, unless its writing was cut off. That is so only where the log changes the
 /// page, and where the slot does not say that it was synced: redo then rebuilds the page from the image in the other
 /// slot. Without such an image the page is damaged, too: if its first image was cut off, the log formats the page.
-pub(super) fn choose(first: Content, second: Content, known: Known) -> Result<Choice, String> {
+pub(super) fn choose(first: SlotContent, second: SlotContent, known: KnownPage) -> Result<Choice, String> {
     let side = |content| if content == first { Side::First } else { Side::Second };
     let lost_turn = |content| match content {
-        Content::Image { stamp, lsn } if known.has_lost(stamp, lsn) => Some(stamp.turn),
+        SlotContent::Image { stamp, lsn } if known.has_lost(stamp, lsn) => Some(stamp.turn),
         _ => None,
     };
     let is_lost = |content| lost_turn(content).is_some();
     match (first, second) {
-        (image @ Content::Image { stamp, .. }, other) | (other, image @ Content::Image { stamp, .. })
+        (image @ SlotContent::Image { stamp, .. }, other) | (other, image @ SlotContent::Image { stamp, .. })
             if is_lost(other) && !is_lost(image) =>
         {
             Ok(Choice { void_turn: lost_turn(other), ..found(side(image), stamp, known, Other::Invalid) })
         }
         (a, b) if is_lost(a) || is_lost(b) => Err("its image has a change that the log has lost".into()),
-        (Content::Image { stamp: a, lsn: lsn_a }, Content::Image { stamp: b, lsn: lsn_b }) => {
+        (SlotContent::Image { stamp: a, lsn: lsn_a }, SlotContent::Image { stamp: b, lsn: lsn_b }) => {
             let newer = match (Stamp::next_turn(a.turn) == b.turn, Stamp::next_turn(b.turn) == a.turn) {
                 // After a failed sync an erased image may come back. Its turn can be any number.
                 _ if a.generation < b.generation && lsn_a < lsn_b => (Side::Second, b),
@@ -108,17 +114,17 @@ pub(super) fn choose(first: Content, second: Content, known: Known) -> Result<Ch
             };
             Ok(found(newer.0, newer.1, known, Other::Image))
         }
-        (image @ Content::Image { stamp, lsn }, other) | (other, image @ Content::Image { stamp, lsn }) => {
+        (image @ SlotContent::Image { stamp, lsn }, other) | (other, image @ SlotContent::Image { stamp, lsn }) => {
             match other {
-                Content::Empty => Ok(found(side(image), stamp, known, Other::Empty)),
+                SlotContent::Empty => Ok(found(side(image), stamp, known, Other::Empty)),
                 _ if known.accepts_any || counts_less(other, stamp, lsn, known) => {
                     Ok(found(side(image), stamp, known, Other::Invalid))
                 }
                 _ => Err("one of its two slots is damaged, and may have had the newer image".into()),
             }
         }
-        (Content::Damaged { .. }, _) | (_, Content::Damaged { .. }) => Err("its slots are damaged".into()),
-        (Content::Empty, Content::Empty) => Ok(none(Other::Empty)),
+        (SlotContent::Damaged { .. }, _) | (_, SlotContent::Damaged { .. }) => Err("its slots are damaged".into()),
+        (SlotContent::Empty, SlotContent::Empty) => Ok(none(Other::Empty)),
         _ => Ok(none(Other::Invalid)),
     }
 }
@@ -129,7 +135,7 @@ fn none(other: Other) -> Choice {
 
 /// The newest image was written only after the image in the other slot was synced, or when that image was not needed.
 /// So an image without another one is not overwritten either, until the next one is synced.
-fn found(side: Side, stamp: Stamp, known: Known, other: Other) -> Choice {
+fn found(side: Side, stamp: Stamp, known: KnownPage, other: Other) -> Choice {
     let unsynced = stamp.generation >= known.generation;
     let state = PageState::present(side, stamp, !unsynced || other != Other::Image);
     let state = if unsynced || other == Other::Empty { state } else { state.synced() };
@@ -139,8 +145,8 @@ fn found(side: Side, stamp: Stamp, known: Known, other: Other) -> Choice {
 /// True if a slot without an image certainly does not contain the rest of a complete image that was newer than `image`.
 /// The slot then contains one of two things: the rest of an older image that was partly trimmed, or a torn image. The
 /// sectors of a torn image are partly new and partly those of the older image.
-fn counts_less(other: Content, image: Stamp, image_lsn: Lsn, known: Known) -> bool {
-    let Content::Damaged { named, lsn, is_foreign } = other else { return true };
+fn counts_less(other: SlotContent, image: Stamp, image_lsn: Lsn, known: KnownPage) -> bool {
+    let SlotContent::Damaged { named, lsn, is_foreign } = other else { return true };
     if is_foreign {
         return false;
     }
@@ -165,20 +171,20 @@ fn counts_less(other: Content, image: Stamp, image_lsn: Lsn, known: Known) -> bo
 mod tests {
     use super::*;
 
-    const KNOWN: Known =
-        Known { generation: 5, in_log: true, redo: Lsn(100), lost: None, cuts: Cuts::NONE, accepts_any: false };
+    const KNOWN: KnownPage =
+        KnownPage { generation: 5, in_log: true, redo: Lsn(100), lost: None, cuts: Cuts::NONE, accepts_any: false };
 
-    fn image(turn: u8, generation: u32, lsn: u64) -> Content {
-        Content::Image { stamp: Stamp { turn, rewrites: 0, generation }, lsn: Lsn(lsn) }
+    fn image(turn: u8, generation: u32, lsn: u64) -> SlotContent {
+        SlotContent::Image { stamp: Stamp { turn, rewrites: 0, generation }, lsn: Lsn(lsn) }
     }
 
-    fn damaged(named: Option<(u8, u32)>, lsn: Option<u64>) -> Content {
+    fn damaged(named: Option<(u8, u32)>, lsn: Option<u64>) -> SlotContent {
         let named = named.map(|(turn, generation)| Stamp { turn, rewrites: 0, generation });
-        Content::Damaged { named, lsn: lsn.map(Lsn), is_foreign: false }
+        SlotContent::Damaged { named, lsn: lsn.map(Lsn), is_foreign: false }
     }
 
     /// The same for both orders of the slots: the side in which the first of the two lies, and the choice.
-    fn both(a: Content, b: Content, known: Known) -> [(Side, Result<Choice, String>); 2] {
+    fn both(a: SlotContent, b: SlotContent, known: KnownPage) -> [(Side, Result<Choice, String>); 2] {
         [(Side::First, choose(a, b, known)), (Side::Second, choose(b, a, known))]
     }
 
@@ -192,10 +198,10 @@ mod tests {
             damaged(None, None),
             damaged(Some((2, 1)), Some(120)),
         ];
-        let old = [Content::Empty, Content::Trimmed, damaged(Some((2, 1)), None), damaged(None, Some(20))];
+        let old = [SlotContent::Empty, SlotContent::Trimmed, damaged(Some((2, 1)), None), damaged(None, Some(20))];
         for (others, in_log) in [(&tears[..], true), (&old[..], true), (&old[..], false)] {
             for &other in others {
-                for (side, choice) in both(image(3, 4, 90), other, Known { in_log, ..KNOWN }) {
+                for (side, choice) in both(image(3, 4, 90), other, KnownPage { in_log, ..KNOWN }) {
                     let state = choice.unwrap().state;
                     assert_eq!((state.side(), state.turn(), state.is_synced()), (side, 3, true), "{other:?}");
                 }
@@ -227,14 +233,14 @@ mod tests {
             (damaged(None, None), false),
         ];
         for (other, in_log) in rotten {
-            for (_, choice) in both(image(3, 4, 90), other, Known { in_log, ..KNOWN }) {
+            for (_, choice) in both(image(3, 4, 90), other, KnownPage { in_log, ..KNOWN }) {
                 assert!(choice.is_err(), "{other:?}");
             }
-            for (side, choice) in both(image(3, 4, 90), other, Known { in_log, accepts_any: true, ..KNOWN }) {
+            for (side, choice) in both(image(3, 4, 90), other, KnownPage { in_log, accepts_any: true, ..KNOWN }) {
                 assert_eq!(choice.unwrap().state.side(), side);
             }
         }
-        for other in [Content::Empty, Content::Trimmed, damaged(None, None)] {
+        for other in [SlotContent::Empty, SlotContent::Trimmed, damaged(None, None)] {
             assert!(both(damaged(Some((0, 5)), Some(120)), other, KNOWN).iter().all(|(_, choice)| choice.is_err()));
         }
     }
@@ -242,7 +248,7 @@ mod tests {
     #[test]
     fn an_image_that_may_not_be_durable_is_written_over_only_beside_another() {
         let unsynced = image(3, 5, 120);
-        for (other, synced) in [(image(2, 4, 90), false), (Content::Empty, true), (damaged(None, Some(20)), true)] {
+        for (other, synced) in [(image(2, 4, 90), false), (SlotContent::Empty, true), (damaged(None, Some(20)), true)] {
             for (side, choice) in both(unsynced, other, KNOWN) {
                 let Choice { state, unsynced, .. } = choice.unwrap();
                 assert_eq!((state.side(), state.is_synced(), unsynced), (side, synced, true), "{other:?}");
@@ -252,15 +258,16 @@ mod tests {
 
     #[test]
     fn a_change_that_the_log_has_lost_is_not_accepted() {
-        let known = Known { lost: Some((5, Lsn(150))), ..KNOWN };
+        let known = KnownPage { lost: Some((5, Lsn(150))), ..KNOWN };
         for (side, choice) in both(image(2, 4, 90), image(3, 5, 151), known) {
             assert_eq!(choice.unwrap().state.side(), side);
         }
-        for (_, choice) in both(Content::Empty, image(3, 5, 151), known) {
+        for (_, choice) in both(SlotContent::Empty, image(3, 5, 151), known) {
             assert!(choice.is_err());
         }
         for (torn, is_torn) in [(Some(151), true), (None, true), (Some(120), false)] {
-            for (_, choice) in both(image(2, 4, 90), damaged(Some((3, 5)), torn), Known { in_log: false, ..known }) {
+            for (_, choice) in both(image(2, 4, 90), damaged(Some((3, 5)), torn), KnownPage { in_log: false, ..known })
+            {
                 assert_eq!(choice.is_ok(), is_torn, "{torn:?}");
             }
         }

@@ -17,20 +17,20 @@ pub(super) const RECOVERY_STEP: u32 = 256;
 
 /// Images and deltas of earlier generations with a greater LSN are void.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Cut {
+struct GenerationCut {
     generation: u32,
     end: Lsn,
 }
 
 /// The ends of the latest recoveries, the last one last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Cuts([Cut; MOST]);
+pub(super) struct Cuts([GenerationCut; MOST]);
 
 impl Cuts {
-    pub(super) const NONE: Cuts = Cuts([Cut { generation: 0, end: Lsn::ZERO }; MOST]);
+    pub(super) const NONE: Cuts = Cuts([GenerationCut { generation: 0, end: Lsn::ZERO }; MOST]);
 
     pub(super) fn decode(bytes: &[u8]) -> Cuts {
-        Cuts(std::array::from_fn(|at| Cut {
+        Cuts(std::array::from_fn(|at| GenerationCut {
             generation: get_u32(bytes, at * CUT),
             end: Lsn(get_u64(bytes, at * CUT + 4)),
         }))
@@ -54,7 +54,7 @@ impl Cuts {
             self.0.rotate_left(1);
         }
         if let Some(last) = self.0.last_mut() {
-            *last = Cut { generation, end };
+            *last = GenerationCut { generation, end };
         }
         generation
     }

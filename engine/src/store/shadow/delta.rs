@@ -81,7 +81,7 @@ pub(super) struct Delta {
 
 /// The content of a delta block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Block {
+pub(super) enum DeltaBlock {
     /// Zeros.
     Empty,
     Sound(Delta),
@@ -176,9 +176,9 @@ impl Geometry {
     }
 
     /// Says what is in `block`, which should be a delta block of page `id`.
-    pub(super) fn look_delta(&self, block: &[u8], id: PageId) -> Block {
+    pub(super) fn look_delta(&self, block: &[u8], id: PageId) -> DeltaBlock {
         if are_zero(block) {
-            return Block::Empty;
+            return DeltaBlock::Empty;
         }
         let stamp = Stamp { turn: get_u8(block, TURN), rewrites: 0, generation: get_u32(block, GENERATION) };
         let order = match get_u8(block, ORDER) {
@@ -193,7 +193,7 @@ impl Geometry {
             && stamp.turn < TURNS
             && !matches!(order, Order::Cumulative(number) if !is_number(number))
             && get_u8(block, ZERO) == 0;
-        if is_sound { Block::Sound(delta) } else { Block::Damaged(delta) }
+        if is_sound { DeltaBlock::Sound(delta) } else { DeltaBlock::Damaged(delta) }
     }
 
     /// Applies a sound delta to a page, and returns the parts of the page that were in the delta. `None` if the result
@@ -254,7 +254,7 @@ mod tests {
             geometry.fill_delta(&mut block, &after, &segments);
             let (stamp, order) = (Stamp { turn: 3, rewrites: 0, generation: 5 }, Order::After(2));
             geometry.seal_delta(&mut block, ID, stamp, order);
-            prop_assert_eq!(geometry.look_delta(&block, ID), Block::Sound(Delta { stamp, order, lsn: Lsn(11) }));
+            prop_assert_eq!(geometry.look_delta(&block, ID), DeltaBlock::Sound(Delta { stamp, order, lsn: Lsn(11) }));
             prop_assert_eq!(geometry.delta_bytes(&block), segments.bytes());
             prop_assert!(block[segments.end()..].iter().all(|byte| *byte == 0));
             let mut page = before.clone();
@@ -265,9 +265,9 @@ mod tests {
                 prop_assert!(covered.iter().any(|part| part.start <= range.start && range.end <= part.end));
             }
             // Nor does it belong to another page, to another database, or to another image of this page.
-            prop_assert!(matches!(geometry.look_delta(&block, PageId(8)), Block::Damaged(_)));
+            prop_assert!(matches!(geometry.look_delta(&block, PageId(8)), DeltaBlock::Damaged(_)));
             let other = Geometry::new(geometry.page(), 4, 98);
-            prop_assert!(matches!(other.look_delta(&block, ID), Block::Damaged(_)));
+            prop_assert!(matches!(other.look_delta(&block, ID), DeltaBlock::Damaged(_)));
             let mut another = before;
             *another.last_mut().unwrap() ^= 1;
             let is_replaced = covered.iter().any(|part| part.end == page.len());
@@ -286,7 +286,7 @@ mod tests {
             let crc = geometry.delta_checksum(&block, ID);
             put_u32(&mut block, 0, crc);
             let mut page = vec![0; geometry.page()];
-            let is_sound = matches!(geometry.look_delta(&block, ID), Block::Sound(_));
+            let is_sound = matches!(geometry.look_delta(&block, ID), DeltaBlock::Sound(_));
             prop_assert!(!is_sound || Segments::named(&block, geometry.page()).unwrap().end() <= BLOCK);
             geometry.apply_delta(&block, &mut page);
         }
@@ -299,7 +299,7 @@ mod tests {
             geometry.fill_delta(&mut block, &page, &Segments::of(ChangedParts([5, 0, 0, 0]), page.len(), 32));
             geometry.seal_delta(&mut block, ID, Stamp { turn: 0, rewrites: 0, generation: 0 }, Order::Cumulative(1));
             block[at] ^= 1 << bit;
-            prop_assert!(matches!(geometry.look_delta(&block, ID), Block::Damaged(_)));
+            prop_assert!(matches!(geometry.look_delta(&block, ID), DeltaBlock::Damaged(_)));
         }
     }
 }

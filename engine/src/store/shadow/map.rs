@@ -36,14 +36,14 @@ const TOGETHER: usize = 256;
 
 /// The fields of the superblock that describe a map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct MapPlace {
+pub(super) struct SlotMapPlace {
     /// It has the states of the pages before this one.
     pub(super) pages: u32,
     /// The generation of the close that wrote it.
     pub(super) generation: u32,
 }
 
-impl MapPlace {
+impl SlotMapPlace {
     fn blocks(self) -> usize {
         self.pages.div_ceil(PAGES) as usize
     }
@@ -63,14 +63,14 @@ impl MapPlace {
 /// The map in the file.
 #[derive(Debug)]
 pub(super) struct Map {
-    place: MapPlace,
+    place: SlotMapPlace,
     /// The blocks that were read; `None` if the map is not valid.
     read: Option<Vec<bool>>,
 }
 
 impl Map {
     /// A map that is not valid, or not yet known to be.
-    pub(super) fn at(place: MapPlace) -> Map {
+    pub(super) fn at(place: SlotMapPlace) -> Map {
         Map { place, read: None }
     }
 
@@ -200,12 +200,12 @@ impl ShadowStore {
     }
 
     /// Writes the map; `None` if the device has no space for it.
-    fn write_map(&self) -> Result<Option<MapPlace>> {
+    fn write_map(&self) -> Result<Option<SlotMapPlace>> {
         self.read_whole_map();
         let generation = *self.generation.read();
         let place = {
             let mut state = self.state.lock();
-            let place = MapPlace { pages: state.pages.len(), generation };
+            let place = SlotMapPlace { pages: state.pages.len(), generation };
             state.map = Some(Map::at(place));
             place
         };
@@ -228,14 +228,14 @@ impl ShadowStore {
             }
             written => written.map(|()| Some(place))?,
         };
-        let end = map.map_or(0, MapPlace::blocks);
+        let end = map.map_or(0, SlotMapPlace::blocks);
         self.cut(place.range(&self.geometry, 0..end).end)?;
         self.file.sync()?;
         Ok(map)
     }
 
     /// Writes some blocks of the map.
-    fn write_blocks(&self, place: MapPlace, blocks: Range<usize>) -> Result<()> {
+    fn write_blocks(&self, place: SlotMapPlace, blocks: Range<usize>) -> Result<()> {
         self.with_buffer(|bytes| {
             bytes.clear();
             bytes.resize(blocks.len() * BLOCK, 0);

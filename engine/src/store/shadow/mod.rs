@@ -48,7 +48,7 @@ use super::superblock::{ID_SLACK, Meta};
 use crate::base::{Damage, Error, Lsn, PageId, Result, limits};
 use crate::io::{BLOCK, Disk, WriteKind};
 use crate::page::Page;
-use choice::Known;
+use choice::KnownPage;
 use cuts::Cuts;
 use map::Map;
 use own::{Own, own_of_new};
@@ -81,7 +81,7 @@ struct ShadowState {
     placed: HashMap<PageId, Lsn>,
     /// The LSN at which redo begins.
     redo: Lsn,
-    /// See [`Known::lost`].
+    /// See [`KnownPage::lost`].
     lost: Option<(u32, Lsn)>,
     cuts: Cuts,
     /// Any sound image is accepted.
@@ -94,8 +94,8 @@ struct ShadowState {
 
 impl ShadowState {
     /// The facts about a page that the store knows without reading its slots.
-    fn known_of(&self, id: PageId) -> Known {
-        Known {
+    fn known_of(&self, id: PageId) -> KnownPage {
+        KnownPage {
             generation: self.synced_generation,
             in_log: self.in_log.contains(&id),
             redo: self.redo,

@@ -17,7 +17,7 @@
 //! | 420 + 16 d.. | policies of tables, each the table id, a u32, and 4 bytes; no more than have room |
 
 use super::cuts::{CUTS, Cuts};
-use super::map::MapPlace;
+use super::map::SlotMapPlace;
 use super::states::PageCount;
 use crate::base::bytes::{get_u8, get_u16, get_u32, get_u64, u16_of};
 use crate::base::{Error, Result, TableId};
@@ -57,7 +57,7 @@ pub(super) struct Own {
     /// The option that was set when the database was created.
     pub(super) delta: DeltaBlocks,
     /// The place of the map. The map is valid if the superblock says that the database is closed.
-    pub(super) map: Option<MapPlace>,
+    pub(super) map: Option<SlotMapPlace>,
     pub(super) cuts: Cuts,
     pub(super) dictionaries: Vec<DictionaryPlace>,
     pub(super) policies: Vec<(TableId, PagePolicy)>,
@@ -87,7 +87,7 @@ impl Own {
         let count = PageCount { pages: get_u64(bytes, 8), spared: get_u64(bytes, SPARED) };
         let map = match get_u32(bytes, 20) {
             0 => None,
-            pages => Some(MapPlace { pages, generation: get_u32(bytes, 24) }),
+            pages => Some(SlotMapPlace { pages, generation: get_u32(bytes, 24) }),
         };
         let (generation, deltas) = (get_u32(bytes, 0), get_u8(bytes, 4));
         let own = Own { generation, count, deltas, delta, map, cuts, dictionaries, policies };
@@ -106,7 +106,7 @@ impl Own {
         bytes.extend(count.pages.to_le_bytes());
         bytes.extend(delta.threshold.to_le_bytes());
         bytes.extend(u16_of(dictionaries.len()).to_le_bytes());
-        let MapPlace { pages, generation } = map.unwrap_or(MapPlace { pages: 0, generation: 0 });
+        let SlotMapPlace { pages, generation } = map.unwrap_or(SlotMapPlace { pages: 0, generation: 0 });
         bytes.extend(pages.to_le_bytes());
         bytes.extend(generation.to_le_bytes());
         bytes.extend(cuts.encode());

@@ -1,9 +1,9 @@
 //! Reads pages. The first read of a page finds which slot and which deltas of it count.
 
 use super::chain::{self, Base, Chain};
-use super::choice::{Choice, Known, Other, choose};
+use super::choice::{Choice, KnownPage, Other, choose};
 use super::half::Half;
-use super::slot::{Content, Side, Stamp};
+use super::slot::{Side, SlotContent, Stamp};
 use super::states::{Kind, PageState, Used};
 use super::{CompressionBuffers, ShadowStore};
 use crate::base::{Error, Lsn, PageId, Result};
@@ -143,7 +143,7 @@ impl ShadowStore {
 
     /// Writes the image and the deltas of a page again, with the same bytes, if they may not be durable. After a failed
     /// sync they may be only in the system's cache, and no later sync would write them.
-    fn write_again(&self, id: PageId, about: Known, cell: &mut Vec<u8>, page: &mut [u8]) -> Result<PageState> {
+    fn write_again(&self, id: PageId, about: KnownPage, cell: &mut Vec<u8>, page: &mut [u8]) -> Result<PageState> {
         // Another thread may have written an image since the slots were read. No thread may write one from here on.
         let _no_image_is_written = self.generation.write();
         let known = self.state.lock().pages.get(id);
@@ -192,7 +192,7 @@ impl ShadowStore {
     }
 
     /// Reads the cell of a page and finds what counts in it. `page` becomes the page, if there is one.
-    pub(super) fn look(&self, id: PageId, about: Known, cell: &mut Vec<u8>, page: &mut [u8]) -> Result<FoundCell> {
+    pub(super) fn look(&self, id: PageId, about: KnownPage, cell: &mut Vec<u8>, page: &mut [u8]) -> Result<FoundCell> {
         self.read_part(self.geometry.cell_of(id), cell)?;
         let of_side = |side| Half::of_cell(cell, side, self.geometry.slot());
         let (first, second) = (of_side(Side::First), of_side(Side::Second));
@@ -208,7 +208,7 @@ impl ShadowStore {
         let front = half.slot().get(..half.slot().len() - blocks * BLOCK).unwrap_or_default();
         let is_front_stale = front.iter().any(|byte| *byte != 0);
         let mut chain = match content {
-            Content::Image { stamp, lsn } if choice.state.kind() == Kind::Present => {
+            SlotContent::Image { stamp, lsn } if choice.state.kind() == Kind::Present => {
                 self.open_slot(id, half.slot(), lsn, page)?;
                 let base = Base { stamp, lsn, void_turn: choice.void_turn };
                 Chain::apply(&self.geometry, id, half, base, &about, page).map_err(|what| Error::corrupt(id, what))?
@@ -220,11 +220,11 @@ impl ShadowStore {
     }
 
     /// Redo may have read a place of the page from the log: then one of the images has that LSN or a greater one.
-    fn check_placed(&self, id: PageId, contents: [Content; 2], choice: &mut Choice) -> Result<()> {
+    fn check_placed(&self, id: PageId, contents: [SlotContent; 2], choice: &mut Choice) -> Result<()> {
         let Some(least) = self.state.lock().placed.get(&id).copied() else { return Ok(()) };
         let has_at_least = |is_side: bool| {
             contents.iter().any(|content| {
-                matches!(content, Content::Image { stamp, lsn }
+                matches!(content, SlotContent::Image { stamp, lsn }
                     if *lsn >= least && (stamp.turn == choice.state.turn()) == is_side)
             })
         };
@@ -283,8 +283,8 @@ impl ShadowStore {
                 stamp.turn == state.turn() && (state.used() != Used::None || stamp.rewrites == state.rewrites())
             };
             let (base, lsn) = match self.geometry.look(half.slot(), id) {
-                Content::Image { stamp, lsn } if is_last(stamp) => (Base::of(stamp, lsn), lsn),
-                Content::Image { .. } => return Err(Error::corrupt(id, "the image that was written last is lost")),
+                SlotContent::Image { stamp, lsn } if is_last(stamp) => (Base::of(stamp, lsn), lsn),
+                SlotContent::Image { .. } => return Err(Error::corrupt(id, "the image that was written last is lost")),
                 _ => return Err(wrong_checksum(id)),
             };
             self.open_slot(id, half.slot(), lsn, page)?;
@@ -319,7 +319,7 @@ impl ShadowStore {
                 let half = self.geometry.half(id, state.side(), 0);
                 self.read_part(half, bytes)?;
                 match self.geometry.look(bytes, id) {
-                    Content::Image { stamp, .. } if stamp.turn == state.turn() => {
+                    SlotContent::Image { stamp, .. } if stamp.turn == state.turn() => {
                         let content = self.geometry.short_content(bytes);
                         Ok(content.and_then(|(encoding, content)| dictionary_of(encoding, content)))
                     }

@@ -2,10 +2,10 @@
 //! database, so that the slots alone lead to all pages. The meaning of a page must not be in this file.
 
 use super::chain::{Base, Chain};
-use super::choice::Known;
+use super::choice::KnownPage;
 use super::half::Half;
 use super::own::Own;
-use super::slot::{Content, Geometry, Side};
+use super::slot::{Geometry, Side, SlotContent};
 use super::{ShadowStore, StoreSurvey};
 use crate::base::{Damage, Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, Disk, read_readable_parts};
@@ -54,14 +54,14 @@ impl ShadowStore {
                 return Ok(());
             }
             let half = Half::new(bytes, side, self.geometry.slot());
-            let Content::Image { stamp, lsn } = self.geometry.look(half.slot(), id) else { return Ok(()) };
+            let SlotContent::Image { stamp, lsn } = self.geometry.look(half.slot(), id) else { return Ok(()) };
             let mut page = vec![0; self.geometry.page()];
             match self.open_slot(id, half.slot(), lsn, &mut page) {
                 Ok(()) => {}
                 Err(Error::Corrupt { .. }) => return Ok(()),
                 Err(error) => return Err(error),
             }
-            let applied = Chain::apply(&self.geometry, id, half, Base::of(stamp, lsn), &Known::SURVEY, &mut page);
+            let applied = Chain::apply(&self.geometry, id, half, Base::of(stamp, lsn), &KnownPage::SURVEY, &mut page);
             if applied.is_ok() && Page::check(&page, id).is_ok() {
                 let (page, mut packed) = (Page::new(&page), Vec::new());
                 page.packed_into(&mut packed);
@@ -124,6 +124,6 @@ pub(super) fn find_geometry(disk: &dyn Disk, part: Range<u64>) -> Option<Geometr
         slot.clear();
         slot.resize(geometry.slot(), 0);
         read_readable_parts(disk, start, &mut slot);
-        matches!(geometry.look(&slot, id), Content::Image { .. }).then_some(geometry)
+        matches!(geometry.look(&slot, id), SlotContent::Image { .. }).then_some(geometry)
     })
 }

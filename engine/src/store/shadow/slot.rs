@@ -73,7 +73,7 @@ impl Stamp {
 
 /// The content of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Content {
+pub(super) enum SlotContent {
     /// Zeros.
     Empty,
     /// A sound image of the page.
@@ -230,10 +230,10 @@ impl Geometry {
     }
 
     /// Says what is in `slot`, which should be one of page `id`.
-    pub(super) fn look(&self, slot: &[u8], id: PageId) -> Content {
+    pub(super) fn look(&self, slot: &[u8], id: PageId) -> SlotContent {
         let block = |at: usize| slice(slot, at, at + BLOCK);
         if are_zero(block(0)) && are_zero(block(self.slot() - BLOCK)) {
-            return if are_zero(slot) { Content::Empty } else { Content::Trimmed };
+            return if are_zero(slot) { SlotContent::Empty } else { SlotContent::Trimmed };
         }
         let trailer = slice(slot, self.page, self.slot());
         let stamp = Stamp {
@@ -252,17 +252,17 @@ impl Geometry {
             let note = self.note(slot);
             let is_own_page = note.page == id;
             if is_sound(is_own_page) && self.short_start(note).is_some() {
-                return Content::Image { stamp, lsn: note.lsn };
+                return SlotContent::Image { stamp, lsn: note.lsn };
             }
-            return Content::Damaged { named, lsn: is_own_page.then_some(note.lsn), is_foreign: !is_own_page };
+            return SlotContent::Damaged { named, lsn: is_own_page.then_some(note.lsn), is_foreign: !is_own_page };
         }
         let page = Page::new(slice(slot, 0, self.page));
         let is_own_page = page.id() == id;
         if is_sound(is_own_page) {
-            return Content::Image { stamp, lsn: page.lsn() };
+            return SlotContent::Image { stamp, lsn: page.lsn() };
         }
         let is_foreign = !is_own_page && !are_zero(slice(slot, 0, SECTOR)) || !is_ours && !are_zero(trailer);
-        Content::Damaged { named, lsn: is_own_page.then(|| page.lsn()), is_foreign }
+        SlotContent::Damaged { named, lsn: is_own_page.then(|| page.lsn()), is_foreign }
     }
 
     /// The checksum of all that it covers: the image and the rest of the trailer.

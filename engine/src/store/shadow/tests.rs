@@ -2,7 +2,7 @@
 //! removed. Random power cuts reach these cases only rarely.
 
 use super::delta::Order;
-use super::map::MapPlace;
+use super::map::SlotMapPlace;
 use super::slot::Stamp;
 use super::states::Used;
 use super::*;
@@ -146,7 +146,7 @@ fn open_closed(disk: &Arc<dyn Disk>) -> ShadowStore {
 }
 
 /// Takes a checkpoint and closes the store. Returns what the map then says of itself.
-fn close(store: &ShadowStore) -> Option<MapPlace> {
+fn close(store: &ShadowStore) -> Option<SlotMapPlace> {
     let meta = Meta { clean: true, ..meta_of(StoreKind::Shadow) };
     store.finish(store.freeze(), meta).unwrap();
     store.shrink().unwrap();
@@ -155,7 +155,7 @@ fn close(store: &ShadowStore) -> Option<MapPlace> {
 }
 
 /// A closed store with 3,000 pages, two blocks of a map.
-fn closed() -> (Arc<dyn Disk>, MapPlace) {
+fn closed() -> (Arc<dyn Disk>, SlotMapPlace) {
     let disk: Arc<dyn Disk> = disk();
     let (store, _) = store_on(disk.clone(), 1);
     for id in 0..3000 {

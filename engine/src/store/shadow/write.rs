@@ -1,6 +1,6 @@
 //! Writes slots and delta blocks. Also makes the places that log records have for pages written outside the log.
 
-use super::choice::Known;
+use super::choice::KnownPage;
 use super::delta::{Order, REWRITTEN, Segments, next_number};
 use super::slot::{Side, Stamp};
 use super::states::{Kind, PageState, Used};
@@ -243,7 +243,7 @@ impl ShadowStore {
     /// of the cell must not look like damage later.
     #[cold]
     fn find_target(&self, id: PageId) -> Result<(Side, u8, u8)> {
-        let about = Known { in_log: true, ..self.state.lock().known_of(id) };
+        let about = KnownPage { in_log: true, ..self.state.lock().known_of(id) };
         // After a failed sync and a crash, the device may have other bytes than reads show.
         if about.lost.is_none()
             && let Ok(found) = self.with_page(|page| self.with_buffer(|cell| self.look(id, about, cell, page)))

@@ -7,10 +7,10 @@
 //! checkpoint.
 
 use super::checkpoint::MOST_TOGETHER;
-use super::directory::{Directory, MapPlace};
+use super::directory::{Directory, FreeMapPlace};
 use super::encoding::corrupt;
 use super::free_map;
-use super::load::{Reading, Source, describe_damage, load_table};
+use super::load::{Reading, TableSource, describe_damage, load_table};
 use super::place::{FIRST_GRAIN, GRAIN, grains_of};
 use super::space::Space;
 use super::{PageTableState, TableParts, TableStore};
@@ -54,7 +54,7 @@ impl TableStore {
 
     /// Writes the free map that belongs to this directory, and syncs it. `None` if there is no room for it, or if the
     /// page table has changed since: then the next opening reads all of the page table.
-    fn write_free_map(&self, directory: &Directory) -> Result<Option<MapPlace>> {
+    fn write_free_map(&self, directory: &Directory) -> Result<Option<FreeMapPlace>> {
         if self.damage.is_some() || self.found_damage.lock().is_some() || self.rescued {
             return Ok(None);
         }
@@ -77,7 +77,7 @@ impl TableStore {
             self.space.lock().allocator.release(extent);
             return if matches!(error, Error::Full { .. }) { Ok(None) } else { Err(error) };
         }
-        Ok(Some(MapPlace { first: extent.first, len, crc }))
+        Ok(Some(FreeMapPlace { first: extent.first, len, crc }))
     }
 
     /// Reads the whole durable page table again: no other part of the file may use a place that it names. If there is a
@@ -87,7 +87,7 @@ impl TableStore {
         let Some(change) = (!self.rescued).then(|| self.file.change().ok()).flatten() else { return Ok(()) };
         let (disk, page_size) = (self.file.disk(), self.file.page_size());
         let (high_water, directory) = (change.meta().high_water, Directory::decode(change.own())?);
-        let source = Source { disk, page_size, high_water, directory };
+        let source = TableSource { disk, page_size, high_water, directory };
         let mut all = TableParts::new(page_size);
         all.state.table.keep(0);
         if let Some(lost) = load_table(&source, &mut all, Reading::All)?.damaged.first() {

@@ -23,12 +23,12 @@ pub(crate) struct Directory {
     /// The dictionaries in it.
     pub(crate) dictionaries: u32,
     /// The free map that belongs to it, after a close.
-    pub(crate) map: Option<MapPlace>,
+    pub(crate) map: Option<FreeMapPlace>,
 }
 
 /// The place of the free map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct MapPlace {
+pub(crate) struct FreeMapPlace {
     /// Its first grain.
     pub(crate) first: u64,
     /// Its length in bytes.
@@ -37,7 +37,7 @@ pub(crate) struct MapPlace {
     pub(crate) crc: u32,
 }
 
-impl MapPlace {
+impl FreeMapPlace {
     /// Its grains.
     pub(crate) fn extent(&self) -> Extent {
         extent(self.first, self.len)
@@ -57,7 +57,7 @@ impl Directory {
         if *dictionaries > 0 || map.is_some() {
             bytes.extend(dictionaries.to_le_bytes());
         }
-        if let Some(MapPlace { first, len, crc }) = map {
+        if let Some(FreeMapPlace { first, len, crc }) = map {
             bytes.extend([&first.to_le_bytes()[..], &len.to_le_bytes(), &crc.to_le_bytes()].concat());
         }
         bytes
@@ -78,7 +78,7 @@ impl Directory {
             crc: get_u32(bytes, 16),
             policies: get_u32(bytes, 20),
             dictionaries: get_u32(bytes, 24),
-            map: (bytes.len() == BYTES[2]).then(|| MapPlace {
+            map: (bytes.len() == BYTES[2]).then(|| FreeMapPlace {
                 first: get_u64(bytes, 28),
                 len: get_u64(bytes, 36),
                 crc: get_u32(bytes, 44),
@@ -90,7 +90,7 @@ impl Directory {
         if !none && !is_place(first, len) {
             return corrupt(format!("its directory has {len} bytes at grain {first}"));
         }
-        if let Some(MapPlace { first, len, .. }) = map.filter(|map| none || !is_place(map.first, map.len)) {
+        if let Some(FreeMapPlace { first, len, .. }) = map.filter(|map| none || !is_place(map.first, map.len)) {
             return corrupt(format!("its free map has {len} bytes at grain {first}"));
         }
         if directory.dictionaries as usize > MOST_DICTIONARIES {
@@ -137,14 +137,14 @@ mod tests {
         let without = Directory { dictionaries: 0, ..directory };
         assert_eq!(without.encode().len(), 24, "as before there were dictionaries");
         assert_eq!(Directory::decode(&without.encode()).unwrap(), without);
-        let map = Some(MapPlace { first: 300, len: 999, crc: 8 });
+        let map = Some(FreeMapPlace { first: 300, len: 999, crc: 8 });
         for dictionaries in [0, 2] {
             let closed = Directory { dictionaries, map, ..directory };
             assert_eq!(closed.encode().len(), 48);
             assert_eq!(Directory::decode(&closed.encode()).unwrap(), closed);
         }
         for (first, len) in [(300, 0), (FIRST_GRAIN - 1, 9), (MAX_GRAINS, 9)] {
-            let wrong = Directory { map: Some(MapPlace { first, len, crc: 8 }), ..directory };
+            let wrong = Directory { map: Some(FreeMapPlace { first, len, crc: 8 }), ..directory };
             assert!(Directory::decode(&wrong.encode()).is_err(), "a map of {len} bytes at {first}");
         }
         for (policies, dictionaries) in [(8, 2), (3, 5), (0, 65), (0, u32::MAX), (u32::MAX, 64)] {

@@ -15,7 +15,7 @@
 //! | | 256 each | bitmaps of the regions that have both used and free grains, in their order |
 
 use super::allocator::PlaceAllocator;
-use super::directory::MapPlace;
+use super::directory::FreeMapPlace;
 use super::encoding::corrupt;
 use super::load::check_end;
 use super::place::{Extent, FIRST_GRAIN};
@@ -62,7 +62,7 @@ pub(super) fn encode(allocator: &PlaceAllocator, pages: u64, live: u64) -> Vec<u
 }
 
 /// Reads the map of a file of `end` grains.
-pub(super) fn read(disk: &dyn Disk, place: MapPlace, end: u64, longest_place: u32) -> Result<FreeMap> {
+pub(super) fn read(disk: &dyn Disk, place: FreeMapPlace, end: u64, longest_place: u32) -> Result<FreeMap> {
     check_end(end, place.extent(), || "its free map".into())?;
     let wrong = |what: &str| Err(corrupt(format!("its free map {what}")));
     let mut reader = Reader { disk, at: place.extent().offset(), left: place.len, crc: 0, bytes: Vec::new() };

@@ -1,6 +1,6 @@
 //! The decoders of this store, for the fuzz targets. They take unchecked bytes. Other code must not use this file.
 
-use super::directory::MapPlace;
+use super::directory::FreeMapPlace;
 use super::encoding::{decode_chunk, decode_directory, decode_group};
 use super::place::FIRST_GRAIN;
 use super::{free_map, image};
@@ -30,7 +30,7 @@ pub fn page_table(bytes: &[u8]) -> Vec<Vec<u8>> {
 
 fn free_map_again(bytes: &[u8]) -> Option<Vec<u8>> {
     let (place, disk) =
-        (MapPlace { first: FIRST_GRAIN, len: bytes.len() as u64, crc: checksum(bytes) }, MemoryDisk::new());
+        (FreeMapPlace { first: FIRST_GRAIN, len: bytes.len() as u64, crc: checksum(bytes) }, MemoryDisk::new());
     disk.write_at(place.extent().offset(), bytes).ok()?;
     let map = free_map::read(&disk, place, MOST_GRAINS, 17).ok()?;
     Some(free_map::encode(&map.allocator, map.pages, map.live))

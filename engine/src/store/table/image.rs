@@ -41,12 +41,12 @@ fn encoding_of(mark: u32) -> Option<Encoding> {
 
 /// The packed page in an image, as the image has it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Content<'a> {
+pub(crate) struct ImageContent<'a> {
     pub(crate) encoding: Encoding,
     pub(crate) bytes: &'a [u8],
 }
 
-impl<'a> Content<'a> {
+impl<'a> ImageContent<'a> {
     pub(crate) fn is_compressed(self) -> bool {
         self.encoding != Encoding::Plain
     }
@@ -78,7 +78,7 @@ impl<'a> Content<'a> {
 
 /// The content of an image that should have the checksum `crc` and the page id `page`; [`Error::Corrupt`] if it has
 /// not.
-pub(crate) fn open_image(image: &[u8], page: PageId, crc: u32) -> Result<Content<'_>> {
+pub(crate) fn open_image(image: &[u8], page: PageId, crc: u32) -> Result<ImageContent<'_>> {
     let corrupt = |what: &str| Err(Error::corrupt(page, what));
     let stored = get_u32(image, 0);
     let end = image_len(get_u32(image, LENGTH) as usize).min(image.len());
@@ -95,14 +95,14 @@ pub(crate) fn open_image(image: &[u8], page: PageId, crc: u32) -> Result<Content
         return corrupt("its image has an unknown encoding");
     };
     match image.get(IMAGE_HEADER..).and_then(|rest| rest.get(..get_u32(image, LENGTH) as usize)) {
-        Some(bytes) => Ok(Content { encoding, bytes }),
+        Some(bytes) => Ok(ImageContent { encoding, bytes }),
         None => corrupt("its image is shorter than it says"),
     }
 }
 
 /// The page id, the checksum and the content of the image at the front of `bytes`; `None` if there is no image. This
 /// finds images without a page table.
-pub(crate) fn sound_image(bytes: &[u8], page_size: usize) -> Option<(PageId, u32, Content<'_>)> {
+pub(crate) fn sound_image(bytes: &[u8], page_size: usize) -> Option<(PageId, u32, ImageContent<'_>)> {
     let header = bytes.get(..IMAGE_HEADER).filter(|header| encoding_of(get_u32(header, MARK)).is_some())?;
     let len = Some(get_u32(header, LENGTH) as usize).filter(|len| *len <= page_size)?;
     let image = bytes.get(..image_len(len))?;

@@ -97,12 +97,12 @@ fn claim(allocator: &mut PlaceAllocator, file_end: u64, extent: Extent, what: im
 
 /// The places of images side by side. They are taken together, which takes less time than one by one.
 #[derive(Default)]
-struct Run {
+struct ImageRun {
     extent: Extent,
     images: Vec<(PageId, Extent)>,
 }
 
-impl Run {
+impl ImageRun {
     /// Adds an image. If it does not begin where the run ends, takes the run first and begins another one.
     fn add(&mut self, allocator: &mut PlaceAllocator, id: PageId, image: Extent) -> Result<()> {
         let taken = if image.first == self.extent.end() { Ok(()) } else { self.take(allocator) };
@@ -140,7 +140,7 @@ pub(super) struct Loaded {
 }
 
 /// The source that a page table is loaded from.
-pub(super) struct Source<'a> {
+pub(super) struct TableSource<'a> {
     pub(super) disk: &'a dyn Disk,
     pub(super) page_size: usize,
     /// No page has this id or a greater one.
@@ -148,11 +148,11 @@ pub(super) struct Source<'a> {
     pub(super) directory: Directory,
 }
 
-impl Source<'_> {
+impl TableSource<'_> {
     /// The valid superblock of a file.
-    pub(super) fn of(file: &DatabaseFile) -> Result<Source<'_>> {
+    pub(super) fn of(file: &DatabaseFile) -> Result<TableSource<'_>> {
         let (disk, high_water) = (file.disk(), file.meta().high_water);
-        Ok(Source { disk, page_size: file.page_size(), high_water, directory: Directory::decode(&file.own())? })
+        Ok(TableSource { disk, page_size: file.page_size(), high_water, directory: Directory::decode(&file.own())? })
     }
 
     /// The length of the file in grains.
@@ -163,7 +163,7 @@ impl Source<'_> {
 
 /// Reads the directory, all groups and all chunks, and takes every place that they name. With a free map the places are
 /// known, and no chunk is decoded. If the map is damaged or does not fit, it is not used.
-pub(super) fn open_table(source: &Source<'_>, parts: &mut TableParts) -> Result<Loaded> {
+pub(super) fn open_table(source: &TableSource<'_>, parts: &mut TableParts) -> Result<Loaded> {
     if source.directory.map.is_some() {
         match load_table(source, parts, Reading::Mapped) {
             Ok(loaded) => return Ok(loaded),
@@ -175,8 +175,8 @@ pub(super) fn open_table(source: &Source<'_>, parts: &mut TableParts) -> Result<
 }
 
 /// The same in a given way.
-pub(super) fn load_table(source: &Source<'_>, parts: &mut TableParts, reading: Reading) -> Result<Loaded> {
-    let &Source { disk, page_size, high_water, directory } = source;
+pub(super) fn load_table(source: &TableSource<'_>, parts: &mut TableParts, reading: Reading) -> Result<Loaded> {
+    let &TableSource { disk, page_size, high_water, directory } = source;
     parts.state.high_water = high_water;
     if directory.len == 0 {
         return Ok(Loaded::default());
@@ -341,7 +341,7 @@ impl Loader<'_> {
         // Reading a page reports it.
         let or_left_out = |taken: Result<()>| if reading == Reading::Readable { Ok(()) } else { taken };
         let is_kept = reading == Reading::Readable || table.has_room();
-        let (mut run, mut kept, mut with_image) = (Run::default(), Vec::new(), WithImage::default());
+        let (mut run, mut kept, mut with_image) = (ImageRun::default(), Vec::new(), WithImage::default());
         let (mut pages, mut live) = (0, 0);
         each_in_chunk(&self.bytes, |slot, location| {
             let id = limits.check(index * CHUNK_PAGES + slot, location)?;

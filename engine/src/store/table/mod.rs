@@ -47,7 +47,7 @@ use crate::base::{Damage, Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, Disk, WriteKind};
 use encoding::{CHUNK_PAGES, corrupt};
 use image::{IMAGE_HEADER, ImageBatch};
-use load::{Loaded, Source, describe_damage, open_table};
+use load::{Loaded, TableSource, describe_damage, open_table};
 use page_table::{Captured, Missing, PageEntry, PageTable};
 use parking_lot::Mutex;
 use place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
@@ -166,7 +166,7 @@ impl StoreFormat for TableStore {
     /// [`StoreSurvey::check_places`] finds them.
     fn open(file: DatabaseFile) -> Result<TableStore> {
         let mut parts = TableParts::new(file.page_size());
-        let Loaded { damaged, policies, dictionaries } = open_table(&Source::of(&file)?, &mut parts)?;
+        let Loaded { damaged, policies, dictionaries } = open_table(&TableSource::of(&file)?, &mut parts)?;
         let damage = damaged.first().map(describe_damage);
         let store = TableStore::assemble(file, parts, policies, Dictionaries::default())?;
         store.load_dictionaries(&dictionaries);

@@ -59,7 +59,7 @@ struct Chunk {
 
 /// A chunk in the file and in memory.
 #[derive(Default)]
-struct Slot {
+struct ChunkSlot {
     /// Its location in the last durable checkpoint.
     location: Option<Location>,
     /// The chunk, if it is in memory. Without it, the chunk is as it was in the last durable checkpoint.
@@ -99,7 +99,7 @@ impl WithImage {
 
 /// The page table in memory.
 pub(crate) struct PageTable {
-    chunks: Vec<Slot>,
+    chunks: Vec<ChunkSlot>,
     /// The locations of groups of chunks in the last durable checkpoint.
     groups: Vec<Option<Location>>,
     /// The chunks that have changed since the last capture.
@@ -162,19 +162,19 @@ impl PageTable {
     /// The chunk at `index`, if it is in memory; `None` if none of its pages has an image.
     fn chunk(&self, index: usize) -> Result<Option<&Chunk>, Missing> {
         match self.chunks.get(index) {
-            Some(Slot { chunk: Some(chunk), .. }) => {
+            Some(ChunkSlot { chunk: Some(chunk), .. }) => {
                 chunk.used.set(true);
                 Ok(Some(chunk))
             }
-            Some(&Slot { location: Some(location), chunk: None }) => Err(Missing { index, location }),
+            Some(&ChunkSlot { location: Some(location), chunk: None }) => Err(Missing { index, location }),
             _ => Ok(None),
         }
     }
 
     /// The slot of the chunk at `index`.
-    fn slot(&mut self, index: usize) -> Option<&mut Slot> {
+    fn slot(&mut self, index: usize) -> Option<&mut ChunkSlot> {
         if self.chunks.len() <= index {
-            self.chunks.resize_with(index + 1, Slot::default);
+            self.chunks.resize_with(index + 1, ChunkSlot::default);
         }
         self.chunks.get_mut(index)
     }

@@ -4,7 +4,7 @@
 //! is compressed, it is decompressed from there into a buffer, and unpacked from the buffer into the page.
 
 use super::TableStore;
-use super::image::{Content, IMAGE_HEADER, open_image};
+use super::image::{IMAGE_HEADER, ImageContent, open_image};
 use super::page_table::PageEntry;
 use super::place::Location;
 use crate::base::{Error, PageId, Result, bytes};
@@ -76,7 +76,7 @@ impl TableStore {
             return unpack_within(page, IMAGE_HEADER..end).map_err(|error| name(id, error));
         }
         self.with_buffer(|ReadBuffer { packed, coders, .. }| {
-            let content = Content { encoding, bytes: bytes::slice(page, IMAGE_HEADER, end) };
+            let content = ImageContent { encoding, bytes: bytes::slice(page, IMAGE_HEADER, end) };
             let packed = self.decompressed(id, content, coders, packed)?;
             unpack(packed, page).map_err(|error| name(id, error))
         })
@@ -95,7 +95,7 @@ impl TableStore {
     fn decompressed<'a>(
         &self,
         id: PageId,
-        content: Content<'_>,
+        content: ImageContent<'_>,
         coders: &mut Coders,
         out: &'a mut Vec<u8>,
     ) -> Result<&'a [u8]> {
@@ -111,7 +111,7 @@ impl TableStore {
             let named = self.with_buffer(|ReadBuffer { image, .. }| {
                 image.resize(at.place.len(), 0);
                 self.file.disk().read_at(at.place.offset(), image)?;
-                let Content { encoding, bytes } = open_image(image, id, at.crc)?;
+                let ImageContent { encoding, bytes } = open_image(image, id, at.crc)?;
                 Ok(dictionary_of(encoding, bytes))
             });
             // See `read_newest`.

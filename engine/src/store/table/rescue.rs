@@ -5,8 +5,8 @@
 //! damaged. So the sound parts of a page table are always used, and images are searched for the other pages only.
 
 use super::encoding::CHUNK_PAGES;
-use super::image::{Content, IMAGE_HEADER, sound_image};
-use super::load::{Loaded, Reading, Source, load_table, pages_of};
+use super::image::{IMAGE_HEADER, ImageContent, sound_image};
+use super::load::{Loaded, Reading, TableSource, load_table, pages_of};
 use super::page_table::PageEntry;
 use super::place::{GRAIN, Location, Place, grains_of};
 use super::region::REGION;
@@ -93,7 +93,7 @@ fn load_remaining(
 ) -> Option<Vec<Range<usize>>> {
     // The chunks were read already, and what is wrong with one of them was left out.
     parts.state.table.keep(usize::MAX);
-    match Source::of(file).and_then(|source| load_table(&source, parts, Reading::Readable)) {
+    match TableSource::of(file).and_then(|source| load_table(&source, parts, Reading::Readable)) {
         Ok(Loaded { damaged: missing, dictionaries, .. }) => {
             *places = dictionaries;
             let id = |page: usize| PageId(u32::try_from(page).unwrap_or(u32::MAX));
@@ -194,7 +194,7 @@ pub(super) fn images_in(
     piece: &[u8],
     offset: u64,
     page_size: usize,
-) -> impl Iterator<Item = (PageId, Location, Content<'_>)> {
+) -> impl Iterator<Item = (PageId, Location, ImageContent<'_>)> {
     let mut at = if offset == 0 { FRONT } else { 0 };
     std::iter::from_fn(move || {
         while at < piece.len() {

@@ -28,7 +28,7 @@ use crate::log::BatchBuffer;
 use crate::page::Record;
 use crate::tree::{KeyRange, LeafHint, Put, RangeRemoval, Removal, RemovedRange, Tree};
 use applier::{Applier, FinishedBatch};
-use need::{Need, Survey, Surveyed};
+use need::{Need, NeedSurvey, Surveyed};
 use steps::{Step, Steps, UnlistedSteps};
 
 /// The root page of the catalog. It never changes.
@@ -60,7 +60,7 @@ impl Engine {
         if !self.is_logged() {
             return self.apply_batch(steps, catalog).inspect_err(|cause| self.poison(cause));
         }
-        let Surveyed { need, pins } = Survey::take(self, catalog, steps.iter())?;
+        let Surveyed { need, pins } = NeedSurvey::take(self, catalog, steps.iter())?;
         if pins.is_none() && need.log + need.logical > LONG {
             self.shorten_log()?;
         }

@@ -62,7 +62,7 @@ fn maps_of_longest_run(page_size: usize) -> usize {
 }
 
 /// Examines the steps of a commit, reads the pages that they will change, and adds up what they need.
-pub(super) struct Survey<'e> {
+pub(super) struct NeedSurvey<'e> {
     engine: &'e Engine,
     catalog: Tree,
     page_size: usize,
@@ -87,7 +87,7 @@ pub(super) struct Surveyed<'e> {
     pub(super) pins: Option<Vec<Pin<'e>>>,
 }
 
-impl<'e> Survey<'e> {
+impl<'e> NeedSurvey<'e> {
     /// Examines all steps.
     pub(in crate::txn) fn take<'a>(
         engine: &'e Engine,
@@ -95,7 +95,7 @@ impl<'e> Survey<'e> {
         steps: impl Iterator<Item = Step<'a>>,
     ) -> Result<Surveyed<'e>> {
         let page_size = engine.pool.page_size();
-        let mut survey = Survey {
+        let mut survey = NeedSurvey {
             engine,
             catalog: *catalog,
             page_size,
@@ -191,7 +191,7 @@ impl<'e> Survey<'e> {
         Ok(looked)
     }
 
-    /// Like [`Survey::visit`] for the leaf of a key, without a descent if its place is known.
+    /// Like [`NeedSurvey::visit`] for the leaf of a key, without a descent if its place is known.
     fn visit_key<R>(
         &mut self,
         step: &Step<'_>,
@@ -348,7 +348,7 @@ impl<'e> Survey<'e> {
         Ok(())
     }
 
-    /// Like [`Survey::visit`], for a leaf that may become nearly empty and be merged with its neighbour.
+    /// Like [`NeedSurvey::visit`], for a leaf that may become nearly empty and be merged with its neighbour.
     fn visit_emptied<R>(&mut self, tree: &Tree, target: LeafTarget<'_>, look: impl FnOnce(Page<'_>) -> R) -> Result<R> {
         let last = self.last;
         let looked = self.visit(tree, target, look)?;

@@ -162,7 +162,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[derive(Clone, Debug)]
-    enum Op {
+    enum WriteOp {
         Insert(Vec<u8>, Option<u8>),
         InsertLarge(Vec<u8>),
         /// A key above all others.
@@ -181,28 +181,30 @@ mod tests {
         ]
     }
 
-    fn op() -> impl Strategy<Value = Op> {
+    fn op() -> impl Strategy<Value = WriteOp> {
         let write = || prop::option::weighted(0.8, any::<u8>());
         prop_oneof![
-            20 => (key(), write()).prop_map(|(key, write)| Op::Insert(key, write)),
-            1 => key().prop_map(Op::InsertLarge),
-            20 => write().prop_map(Op::Append),
-            1 => key().prop_map(Op::Remove),
-            1 => Just(Op::Range),
+            20 => (key(), write()).prop_map(|(key, write)| WriteOp::Insert(key, write)),
+            1 => key().prop_map(WriteOp::InsertLarge),
+            20 => write().prop_map(WriteOp::Append),
+            1 => key().prop_map(WriteOp::Remove),
+            1 => Just(WriteOp::Range),
         ]
     }
 
     /// Mostly entries whose keys have one length and whose records have one length.
-    fn alike() -> impl Strategy<Value = Op> {
+    fn alike() -> impl Strategy<Value = WriteOp> {
         prop_oneof![
-            60 => (any::<u8>(), any::<u8>()).prop_map(|(byte, write)| Op::Insert(vec![9, 9, 9, byte], Some(write))),
+            60 => (any::<u8>(), any::<u8>())
+                .prop_map(|(byte, write)| WriteOp::Insert(vec![9, 9, 9, byte], Some(write))),
             1 => op(),
         ]
     }
 
-    fn ops() -> impl Strategy<Value = Vec<Op>> {
-        let in_order = (0u8..80)
-            .prop_map(|count| (0..count).map(|byte| Op::Insert(vec![9, 9, 9, byte], Some(byte))).collect::<Vec<_>>());
+    fn ops() -> impl Strategy<Value = Vec<WriteOp>> {
+        let in_order = (0u8..80).prop_map(|count| {
+            (0..count).map(|byte| WriteOp::Insert(vec![9, 9, 9, byte], Some(byte))).collect::<Vec<_>>()
+        });
         prop_oneof![
             prop::collection::vec(op(), 0..60),
             (in_order, prop::collection::vec(alike(), 0..60)).prop_map(|(first, then)| [first, then].concat()),
@@ -236,26 +238,26 @@ mod tests {
             let large = |before: Option<Option<OwnedRecord>>| before.flatten().filter(|before| before.large);
             for op in ops {
                 match op {
-                    Op::Insert(key, write) => {
+                    WriteOp::Insert(key, write) => {
                         let bytes = write.map(|byte| [byte]);
                         let record = bytes.as_ref().map(|bytes| Record::inline(bytes));
                         let before = model.insert(key.clone(), record.map(OwnedRecord::from));
                         prop_assert_eq!(writes.insert(&key, record), large(before));
                     }
-                    Op::InsertLarge(key) => {
+                    WriteOp::InsertLarge(key) => {
                         let record = Record { bytes: &[1; 12], large: true };
                         let before = model.insert(key.clone(), Some(record.into()));
                         prop_assert_eq!(writes.insert(&key, Some(record)), large(before));
                     }
-                    Op::Append(write) => {
+                    WriteOp::Append(write) => {
                         let key = model.last_key_value().map_or(vec![0], |(last, _)| [last.as_slice(), &[7]].concat());
                         let bytes = write.map(|byte| [byte]);
                         let record = bytes.as_ref().map(|bytes| Record::inline(bytes));
                         prop_assert_eq!(writes.insert(&key, record), None);
                         model.insert(key, record.map(OwnedRecord::from));
                     }
-                    Op::Remove(key) => prop_assert_eq!(writes.remove(&key), large(model.remove(&key))),
-                    Op::Range => prop_assert!(same(&writes, &model, &from, Some(&to))),
+                    WriteOp::Remove(key) => prop_assert_eq!(writes.remove(&key), large(model.remove(&key))),
+                    WriteOp::Range => prop_assert!(same(&writes, &model, &from, Some(&to))),
                 }
             }
             prop_assert_eq!(writes.is_empty(), model.is_empty());

@@ -4,7 +4,7 @@
 use super::cursor::View;
 use crate::base::{Lsn, Result};
 use crate::page::{IntegerEncoding, Record};
-use crate::tree::{KeyRange, LeafCopy, LeafTarget, ReadAhead, Tree};
+use crate::tree::{KeyRange, LeafCopy, LeafReadAhead, LeafTarget, Tree};
 use crate::txn::commit::write_set::WriteSet;
 use crate::txn::engine::Engine;
 use crate::txn::versions::OwnedRecord;
@@ -39,7 +39,7 @@ pub(super) struct CursorLeaf {
     live: bool,
     /// The value of [`Engine::released`] before the leaf was copied.
     released: u64,
-    ahead: ReadAhead,
+    ahead: LeafReadAhead,
 }
 
 /// A larger copy is freed and not kept for the next cursor.
@@ -111,7 +111,7 @@ impl CursorLeaf {
         self.leaf.clear();
         (self.body, self.cut) = (Body::Leaf, None);
         (self.next, self.checked, self.loaded) = (0, 0, false);
-        (self.live, self.released, self.ahead) = (false, 0, ReadAhead::default());
+        (self.live, self.released, self.ahead) = (false, 0, LeafReadAhead::default());
     }
 
     /// The lowest key for which the entries are valid.

@@ -5,7 +5,7 @@
 use super::cursor::{Cursor, View};
 use crate::base::{Lsn, PageId, Result, limits};
 use crate::page::{Page, Record};
-use crate::tree::{KeyRange, ReadAhead, Tree};
+use crate::tree::{KeyRange, LeafReadAhead, Tree};
 use crate::txn::engine::Engine;
 use std::ops::{Bound, Range};
 use std::sync::atomic::Ordering;
@@ -51,7 +51,7 @@ impl Engine {
     ) -> Result<()> {
         let pages = self.pages();
         let (mut at, mut upper) = (range.lower.clone(), Vec::new());
-        let (mut copy, mut ahead, mut right) = (Vec::new(), ReadAhead::default(), PageId::NONE);
+        let (mut copy, mut ahead, mut right) = (Vec::new(), LeafReadAhead::default(), PageId::NONE);
         while range.is_above(&at) {
             let (mut state, mut last, mut begun) = (LeafState::Unknown, false, false);
             let released = self.released.load(Ordering::Acquire);

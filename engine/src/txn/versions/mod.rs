@@ -53,7 +53,7 @@ impl From<Record<'_>> for OwnedRecord {
 pub(crate) type Before = Option<OwnedRecord>;
 
 #[derive(Default)]
-struct Inner {
+struct VersionsInner {
     /// Events by key. They are older than those in runs.
     kept: KeptEvents,
     /// Events in commit order.
@@ -86,7 +86,7 @@ pub(crate) struct HeldBack {
     pub(crate) run_bytes: usize,
 }
 
-impl Inner {
+impl VersionsInner {
     fn add(&mut self, table: TableId, key: &[u8], lsn: Lsn, before: Option<Record<'_>>) {
         if let Some(run) = self.runs.back_mut().filter(|run| run.accepts(table, lsn, key)) {
             run.push(key, before);
@@ -139,7 +139,7 @@ impl Inner {
 /// Before-images for the open snapshots.
 #[derive(Default)]
 pub(crate) struct Versions {
-    inner: RwLock<Inner>,
+    inner: RwLock<VersionsInner>,
     /// True if something is kept for an open snapshot, so that there may be something to remove when one closes.
     holding: AtomicBool,
 }

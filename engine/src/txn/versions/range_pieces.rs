@@ -23,7 +23,7 @@ type Border = Arc<[u8]>;
 
 /// A part of a range that was detached, without its lower border.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct RangePiece {
     /// The upper border. `None`: the piece has no end.
     pub(crate) upper: Option<Border>,
     pub(crate) lsn: Lsn,
@@ -32,13 +32,13 @@ pub(crate) struct Piece {
 
 /// The neighbours of a position, with their lower borders: the last piece that begins at it or left of it, and the
 /// first right of it.
-type Beside<'p> = [Option<(&'p Border, &'p Piece)>; 2];
+type Beside<'p> = [Option<(&'p Border, &'p RangePiece)>; 2];
 
 /// Pieces, ordered by their borders.
 #[derive(Default)]
 pub(crate) struct Pieces {
     /// The pieces, by their lower borders.
-    pieces: BTreeMap<Border, Piece>,
+    pieces: BTreeMap<Border, RangePiece>,
     /// The ranges that the pieces cover or have covered, with adjacent ranges merged. So a range over many pieces is
     /// added without a search through each of them.
     covered: BTreeMap<Border, Option<Border>>,
@@ -57,7 +57,7 @@ impl Pieces {
     }
 
     /// Adds those parts of a range that are not covered.
-    pub(crate) fn add(&mut self, lower: Border, range: Piece) {
+    pub(crate) fn add(&mut self, lower: Border, range: RangePiece) {
         if range.upper.as_ref().is_some_and(|upper| *upper <= lower) {
             return;
         }
@@ -79,7 +79,7 @@ impl Pieces {
                 break range.upper;
             };
             if at < next {
-                self.insert(at, Piece { upper: Some(next.clone()), ..range.clone() });
+                self.insert(at, RangePiece { upper: Some(next.clone()), ..range.clone() });
             }
             self.covered.remove(&next);
             match end {
@@ -90,13 +90,13 @@ impl Pieces {
         self.covered.insert(start, end);
     }
 
-    fn insert(&mut self, lower: Border, piece: Piece) {
+    fn insert(&mut self, lower: Border, piece: RangePiece) {
         self.bytes += piece.bytes(&lower);
         self.pieces.insert(lower, piece);
     }
 
     /// Removes and returns the last piece. Its range stays covered.
-    pub(crate) fn pop_last(&mut self) -> Option<(Border, Piece)> {
+    pub(crate) fn pop_last(&mut self) -> Option<(Border, RangePiece)> {
         let (lower, piece) = self.pieces.pop_last()?;
         self.bytes -= piece.bytes(&lower);
         Some((lower, piece))
@@ -104,7 +104,7 @@ impl Pieces {
 
     /// All pieces.
     #[cfg(test)]
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&Border, &Piece)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Border, &RangePiece)> {
         self.pieces.iter()
     }
 
@@ -121,10 +121,12 @@ impl Pieces {
     }
 }
 
-impl Piece {
+impl RangePiece {
     /// Bytes of memory of a piece, with its part of the covered ranges.
     fn bytes(&self, lower: &[u8]) -> usize {
-        2 * (size_of::<Piece>() + size_of::<Border>()) + lower.len() + self.upper.as_ref().map_or(0, |key| key.len())
+        2 * (size_of::<RangePiece>() + size_of::<Border>())
+            + lower.len()
+            + self.upper.as_ref().map_or(0, |key| key.len())
     }
 }
 

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
 #[derive(Default)]
-struct Inner {
+struct SnapshotsInner {
     visible: Lsn,
     open: BTreeMap<Lsn, usize>,
     /// Snapshots older than the visible LSN whose last reader has closed since the last [`Snapshots::take_state`].
@@ -18,7 +18,7 @@ struct Inner {
 /// The registry of snapshots.
 #[derive(Default)]
 pub(crate) struct Snapshots {
-    inner: Mutex<Inner>,
+    inner: Mutex<SnapshotsInner>,
 }
 
 /// The state of the registry at one moment.
@@ -34,7 +34,7 @@ pub(crate) struct SnapshotState {
 impl Snapshots {
     /// A registry whose first snapshots begin at `visible`.
     pub(crate) fn new(visible: Lsn) -> Snapshots {
-        Snapshots { inner: Mutex::new(Inner { visible, ..Inner::default() }) }
+        Snapshots { inner: Mutex::new(SnapshotsInner { visible, ..SnapshotsInner::default() }) }
     }
 
     /// Opens a snapshot at the visible LSN.

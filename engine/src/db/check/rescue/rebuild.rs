@@ -1,7 +1,7 @@
 //! Rebuilds a damaged catalog, so that it leads to all tables that are left, and damaged inner pages, so that they lead
 //! to all leaves. The new pages bypass the log. They are written to the overlay, never to the file.
 
-use super::survey::{TablePages, remembered_tables, survey};
+use super::survey::{RescuedPages, remembered_tables, survey};
 use crate::base::{Damage, Error, Lsn, PageId, Result, TableId};
 use crate::db::catalog::{self, TableEntry, catalog_tree, table_key};
 use crate::db::check::salvage;
@@ -125,7 +125,7 @@ impl Rebuild<'_> {
         &mut self,
         known: Vec<(String, TableEntry)>,
         unknown: &[TableId],
-        pages: &BTreeMap<TableId, TablePages>,
+        pages: &BTreeMap<TableId, RescuedPages>,
     ) -> Result<Vec<LostTable>> {
         let mut remembered = remembered_tables(self.engine, self.store)?;
         let mut tables: BTreeMap<String, TableEntry> = known.into_iter().collect();
@@ -174,7 +174,7 @@ fn free_name(tables: &BTreeMap<String, TableEntry>, mut name: String, id: TableI
 }
 
 /// A catalog entry without a root, for a table of which only pages are left. `None` if there is no leaf.
-fn unnamed(table: TableId, pages: &TablePages) -> Option<TableEntry> {
+fn unnamed(table: TableId, pages: &RescuedPages) -> Option<TableEntry> {
     let (leaf, records) = pages.layout?;
     // It is unknown whether all keys have one length.
     let leaf = if leaf.has_one_length() { KeyListKind::USUAL } else { leaf };

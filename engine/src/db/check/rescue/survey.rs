@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// The readable pages of a table.
 #[derive(Default)]
-pub(super) struct TablePages {
+pub(super) struct RescuedPages {
     pub(super) leaves: Vec<PageId>,
     /// The number of entries in the leaves.
     pub(super) entries: u64,
@@ -26,8 +26,12 @@ pub(super) struct TablePages {
 }
 
 /// The pages of all trees, by table. Free pages are left out, except if the allocation maps may be `outdated`.
-pub(super) fn survey(engine: &Engine, store: &dyn PageStore, outdated: bool) -> Result<BTreeMap<TableId, TablePages>> {
-    let mut tables: BTreeMap<TableId, TablePages> = BTreeMap::new();
+pub(super) fn survey(
+    engine: &Engine,
+    store: &dyn PageStore,
+    outdated: bool,
+) -> Result<BTreeMap<TableId, RescuedPages>> {
+    let mut tables: BTreeMap<TableId, RescuedPages> = BTreeMap::new();
     for id in store.pages_between(PageId::NONE, PageId(u32::MAX))? {
         if !outdated && !may_be_taken(engine, id)? {
             continue;

@@ -30,7 +30,7 @@ pub(super) fn entry_bytes(len: usize) -> usize {
 
 /// The keys of a group.
 #[derive(Clone, Copy)]
-struct Span<'a> {
+struct KeySpan<'a> {
     index: usize,
     first: usize,
     end: usize,
@@ -70,12 +70,17 @@ impl<'a> Db2<'a> {
     }
 
     #[inline(always)]
-    fn span(&self, index: usize) -> Span<'a> {
+    fn span(&self, index: usize) -> KeySpan<'a> {
         let Some(group) = self.groups.get(index).map(Group::of) else {
-            return Span { index: 0, first: 0, end: self.count, prefix: &[] };
+            return KeySpan { index: 0, first: 0, end: self.count, prefix: &[] };
         };
         let end = self.groups.get(index + 1).map_or(self.count, |next| Group::of(next).slot);
-        Span { index, first: group.slot.min(self.count), end: end.min(self.count), prefix: self.prefix(index, group) }
+        KeySpan {
+            index,
+            first: group.slot.min(self.count),
+            end: end.min(self.count),
+            prefix: self.prefix(index, group),
+        }
     }
 
     #[inline(always)]
@@ -86,7 +91,7 @@ impl<'a> Db2<'a> {
 
     /// Returns the span that contains `slot`.
     #[inline]
-    fn span_of(&self, slot: usize) -> Span<'a> {
+    fn span_of(&self, slot: usize) -> KeySpan<'a> {
         self.span(self.groups.partition_point(|group| Group::of(group).slot <= slot).saturating_sub(1))
     }
 
@@ -121,7 +126,7 @@ impl<'a> Db2<'a> {
     }
 
     /// Returns the bytes of the group if `slot` is its first slot, otherwise 0.
-    fn opening(&self, span: Span<'_>, slot: usize) -> usize {
+    fn opening(&self, span: KeySpan<'_>, slot: usize) -> usize {
         if self.groups.is_empty() || span.first != slot { 0 } else { GROUP + span.prefix.len() }
     }
 

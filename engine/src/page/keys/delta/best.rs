@@ -8,7 +8,7 @@
 //! are the entries after the base. No member shares more than the member before it. The bytes that a member shares
 //! with the entry before it are therefore also shared with the base.
 
-use super::{Delta, DeltaEntry, Span, bytes, edit};
+use super::{Delta, DeltaEntry, GroupSpan, bytes, edit};
 use crate::page::keys::scheme::{EditResult, List};
 use crate::page::keys::{KeyState, Plan};
 
@@ -64,7 +64,7 @@ impl<'a> Best<'a> {
     }
 
     /// Returns true if there is a group and all of it is in the span.
-    pub(super) fn is_in(&self, span: Span) -> bool {
+    pub(super) fn is_in(&self, span: GroupSpan) -> bool {
         !self.members.is_empty() && self.slot >= span.first && self.slot + self.members.len() < span.end
     }
 

@@ -1,7 +1,7 @@
 //! Changes a prefix-delta key list in place: only the next entry is encoded again, and a group that has become too
 //! large is cut. The code does not rely on the order of the keys, because images of long keys may be in any order.
 
-use super::{DISTANCE, Delta, DeltaEntry, GROUP, Group, Span, directory, entries_at, entry_size};
+use super::{DISTANCE, Delta, DeltaEntry, GROUP, Group, GroupSpan, directory, entries_at, entry_size};
 use crate::base::{bytes, varint};
 use crate::page::keys::scheme::List;
 use crate::page::keys::slotted::head_of;
@@ -15,7 +15,7 @@ const NEXT: usize = 2;
 const CUT: usize = 3;
 
 /// Returns the span that an insertion at `slot` goes to: the span of the entry before it.
-fn span_before(view: &Delta<'_>, slot: usize) -> Span {
+fn span_before(view: &Delta<'_>, slot: usize) -> GroupSpan {
     view.span_of(slot.saturating_sub(1))
 }
 
@@ -119,7 +119,7 @@ fn put_between(
     list: &mut [u8],
     state: KeyState,
     grouped: bool,
-    span: Span,
+    span: GroupSpan,
     slot: usize,
     suffix: &[u8],
     plan: Plan,
@@ -222,7 +222,7 @@ impl Behind {
 
     /// Computes the effect of one removed entry on the entry after it, without building a key: the additional bytes
     /// that the next entry shared are in the removed entry. Returns `None` if the keys must be compared.
-    fn without_one(view: &Delta<'_>, span: Span, begin: usize, slot: usize) -> Option<Option<(usize, Vec<u8>)>> {
+    fn without_one(view: &Delta<'_>, span: GroupSpan, begin: usize, slot: usize) -> Option<Option<(usize, Vec<u8>)>> {
         let gone = DeltaEntry::at(view.entries, begin);
         let next = DeltaEntry::at(view.entries, gone.end());
         match next.shared.cmp(&gone.shared) {

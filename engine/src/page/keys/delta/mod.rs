@@ -109,7 +109,7 @@ impl DeltaEntry {
 
 /// A run of entries that begins with a whole key: a group, or a list without groups.
 #[derive(Clone, Copy)]
-struct Span {
+struct GroupSpan {
     /// The index of the group.
     index: usize,
     /// The group's slots.
@@ -163,22 +163,22 @@ impl<'a> Delta<'a> {
 
     /// Returns the span with that index, which must exist.
     #[inline(always)]
-    fn span(&self, index: usize) -> Span {
+    fn span(&self, index: usize) -> GroupSpan {
         let Some(group) = self.groups.get(index).map(Group::of) else {
-            return Span { index: 0, first: 0, end: self.count, at: 0 };
+            return GroupSpan { index: 0, first: 0, end: self.count, at: 0 };
         };
         let end = self.groups.get(index + 1).map_or(self.count, |next| Group::of(next).slot);
-        Span { index, first: group.slot.min(self.count), end: end.min(self.count), at: group.offset }
+        GroupSpan { index, first: group.slot.min(self.count), end: end.min(self.count), at: group.offset }
     }
 
     /// Returns the span that contains `slot`.
-    fn span_of(&self, slot: usize) -> Span {
+    fn span_of(&self, slot: usize) -> GroupSpan {
         self.span(self.groups.partition_point(|group| Group::of(group).slot <= slot).saturating_sub(1))
     }
 
     /// Returns the last span that begins at or below `suffix`; the first span if none does.
     #[inline(always)]
-    fn span_for(&self, suffix: &[u8]) -> Span {
+    fn span_for(&self, suffix: &[u8]) -> GroupSpan {
         if self.groups.len() <= 1 {
             return self.span(0);
         }
@@ -208,7 +208,7 @@ impl<'a> Delta<'a> {
 
     /// Returns the offset of the entry of `slot`. Reads the entry headers from the start of the span; `slot` is not
     /// before the span.
-    fn offset(&self, span: Span, slot: usize) -> usize {
+    fn offset(&self, span: GroupSpan, slot: usize) -> usize {
         (span.first..slot.min(self.count)).fold(span.at, |at, _| DeltaEntry::at(self.entries, at).end())
     }
 
@@ -228,7 +228,7 @@ impl<'a> Delta<'a> {
     }
 
     /// Returns the byte at `index` of the key of `slot`, which is in the span; `None` if the key is shorter.
-    fn byte_of(&self, span: Span, slot: usize, index: usize) -> Option<&'a u8> {
+    fn byte_of(&self, span: GroupSpan, slot: usize, index: usize) -> Option<&'a u8> {
         let (mut at, mut found) = (span.at, None);
         for _ in span.first..=slot {
             let entry = DeltaEntry::at(self.entries, at);

@@ -25,7 +25,7 @@ const LOOSE_PART: u64 = 2;
 #[derive(Debug)]
 pub(crate) struct PlaceAllocator {
     /// The regions with a used grain.
-    slots: BTreeMap<usize, Slot>,
+    slots: BTreeMap<usize, UsedRegion>,
     /// How many regions there are; those without a slot are free.
     count: usize,
     /// For each length: no region before this one has a free run of that length.
@@ -39,7 +39,7 @@ pub(crate) struct PlaceAllocator {
 
 /// A region that is not free.
 #[derive(Debug)]
-struct Slot {
+struct UsedRegion {
     region: Box<Region>,
     /// An upper bound of its longest free run.
     longest: u32,
@@ -103,9 +103,9 @@ impl PlaceAllocator {
         let mut used = 0;
         let slot = |(index, region): (usize, Region)| {
             used += u64::from(REGION - region.free());
-            (index, Slot { longest: region.free(), region: Box::new(region), longest_places: None })
+            (index, UsedRegion { longest: region.free(), region: Box::new(region), longest_places: None })
         };
-        let slots: BTreeMap<usize, Slot> = regions.map(slot).collect();
+        let slots: BTreeMap<usize, UsedRegion> = regions.map(slot).collect();
         let changed = slots.keys().copied().collect();
         let longest_places = LongestPlaces { grains: longest_place, changed, total: 0 };
         let count = slots.last_key_value().map_or(0, |(last, _)| last + 1);
@@ -233,7 +233,7 @@ impl PlaceAllocator {
         if used {
             let slot = self.slots.entry(index).or_insert_with(|| {
                 self.longest_places.changed.push(index);
-                Slot { region: Box::new(Region::new()), longest: REGION, longest_places: None }
+                UsedRegion { region: Box::new(Region::new()), longest: REGION, longest_places: None }
             });
             let marked = slot.region.mark(at, grains, true);
             if marked {

@@ -30,12 +30,12 @@ fn page(id: u32, round: u64) -> Vec<u8> {
     sample(id, round, u64::from(id % 7))
 }
 
-fn map_of(disk: &Arc<Failing>) -> Option<MapPlace> {
+fn map_of(disk: &Arc<Failing>) -> Option<FreeMapPlace> {
     let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
     Directory::decode(&file.own()).unwrap().map
 }
 
-fn bytes_of(disk: &Arc<Failing>, map: MapPlace) -> Vec<u8> {
+fn bytes_of(disk: &Arc<Failing>, map: FreeMapPlace) -> Vec<u8> {
     let mut bytes = vec![0; map.len as usize];
     disk.read_at(map.extent().offset(), &mut bytes).unwrap();
     bytes
@@ -45,7 +45,7 @@ fn bytes_of(disk: &Arc<Failing>, map: MapPlace) -> Vec<u8> {
 fn load(disk: &Arc<Failing>, reading: Reading) -> Result<(TableParts, Loaded)> {
     let file = DatabaseFile::open(disk.clone(), Path::new("db"))?;
     let mut parts = TableParts::new(PAGE_SIZE);
-    let loaded = load_table(&Source::of(&file)?, &mut parts, reading)?;
+    let loaded = load_table(&TableSource::of(&file)?, &mut parts, reading)?;
     Ok((parts, loaded))
 }
 
@@ -140,7 +140,7 @@ fn replace(disk: &Arc<Failing>, change: impl FnOnce(&mut Vec<u8>)) {
     let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
     let directory = Directory::decode(&file.own()).unwrap();
     disk.write_at(place.extent().offset(), &bytes).unwrap();
-    let map = Some(MapPlace { len: bytes.len() as u64, crc: checksum(&bytes), ..place });
+    let map = Some(FreeMapPlace { len: bytes.len() as u64, crc: checksum(&bytes), ..place });
     file.change().unwrap().write(meta(), Directory { map, ..directory }.encode()).unwrap();
 }
 
@@ -231,8 +231,8 @@ fn a_map_that_lies_beyond_the_end_or_over_a_chunk_is_damage() {
     let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
     let directory = Directory::decode(&file.own()).unwrap();
     let place = directory.map.unwrap();
-    let beyond = MapPlace { first: disk.size().unwrap() / GRAIN as u64, ..place };
-    for map in [beyond, MapPlace { first: directory.first, ..place }, MapPlace { len: u64::MAX, ..place }] {
+    let beyond = FreeMapPlace { first: disk.size().unwrap() / GRAIN as u64, ..place };
+    for map in [beyond, FreeMapPlace { first: directory.first, ..place }, FreeMapPlace { len: u64::MAX, ..place }] {
         file.change().unwrap().write(meta(), Directory { map: Some(map), ..directory }.encode()).unwrap();
         assert!(matches!(open(&disk).map(|_| ()), Err(Error::CorruptMeta { .. })), "{map:?}");
     }

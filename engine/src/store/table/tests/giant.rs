@@ -9,7 +9,7 @@ use crate::base::Result;
 use crate::base::checksum::{chained, checksum};
 use crate::io::{BLOCK, Disk, WriteKind, parts};
 use crate::store::superblock::Meta;
-use crate::store::table::directory::{Directory, MapPlace};
+use crate::store::table::directory::{Directory, FreeMapPlace};
 use crate::store::table::encoding::{CHUNK_BYTES, CHUNK_PAGES, GROUP_CHUNKS, encode_directory, encode_group};
 use crate::store::table::place::{Extent, FIRST_GRAIN, GRAIN, Location, Place, grains_of};
 use crate::store::table::region::{REGION, REGION_BYTES, Region};
@@ -149,7 +149,7 @@ impl GiantDisk {
 
 /// The free map, which follows from a formula, too.
 struct GiantMap {
-    place: MapPlace,
+    place: FreeMapPlace,
     /// Its bytes before the bitmaps.
     head: Vec<u8>,
     /// The bitmaps of the first region, of one with pages, and of one with pages and a chunk.
@@ -183,7 +183,7 @@ impl GiantMap {
         let len = (head.len() + (with_pages + 2) * REGION_BYTES) as u64;
         let first = behind.end().next_multiple_of((BLOCK / GRAIN) as u64);
         let (regions, last) = (counts.map(|used| bitmap(0..used)), bitmap(0..rest));
-        let mut map = GiantMap { place: MapPlace { first, len, crc: 0 }, head, regions, with_pages, last };
+        let mut map = GiantMap { place: FreeMapPlace { first, len, crc: 0 }, head, regions, with_pages, last };
         let mut piece = vec![0; 1 << 20];
         for at in (0..len as usize).step_by(piece.len()) {
             let some = piece.len().min(len as usize - at);

@@ -10,7 +10,7 @@ mod places;
 #[cfg(target_os = "linux")]
 mod scale;
 
-use super::directory::{Directory, MapPlace};
+use super::directory::{Directory, FreeMapPlace};
 use super::*;
 use crate::base::checksum::checksum;
 use crate::store::StoreKind;

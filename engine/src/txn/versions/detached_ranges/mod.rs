@@ -10,7 +10,7 @@
 //! still begin there.
 
 use super::kept_events::Garbage;
-use super::range_pieces::{At, Piece, Pieces, count_examined, cut_off_neighbours};
+use super::range_pieces::{At, Pieces, RangePiece, count_examined, cut_off_neighbours};
 use super::snapshots::Snapshots;
 use crate::base::{Lsn, PageId, TableId};
 use crate::tree::KeyRange;
@@ -64,7 +64,7 @@ impl DetachedRanges {
     /// Adds a range. Ranges must be added in the order in which they were detached.
     pub(crate) fn add(&mut self, table: TableId, range: Detached) {
         let group = Lsn(range.lsn.0.saturating_sub(1));
-        let piece = Piece { upper: range.upper.map(Into::into), lsn: range.lsn, root: range.root };
+        let piece = RangePiece { upper: range.upper.map(Into::into), lsn: range.lsn, root: range.root };
         let pieces = self.group_of(table, group);
         let before = pieces.bytes();
         pieces.add(range.lower.into(), piece);
