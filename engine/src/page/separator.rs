@@ -3,11 +3,18 @@
 
 use super::block_cut;
 use super::heap::shared_by;
-use super::keys::{KeyList, KeyWalk, granule};
+use super::keys::{KeyList, KeyWalk, capacity, granule};
+use super::records::RecordListKind;
 use super::view::Page;
 use crate::base::limits::{PAGE_HEADER, long_key_head, max_inline_key};
 use crate::base::{Error, Result, bytes};
 use std::ops::Range;
+
+/// The bytes of the length fields that a key list and a record list may have.
+const LENGTH_FIELDS: usize = 4;
+/// The bytes of a slot in a key list and in a record list. Key lists with longer slots say so with
+/// [`KeyListKind::spare`](super::keys::KeyListKind::spare).
+const SLOT_BYTES: usize = 8;
 
 /// The rule that chooses separators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +56,8 @@ pub struct Split {
 
 /// Chooses where to cut `page`, which is to receive an entry of `(slot, key image, bytes of its record)`. Both halves
 /// fit their pages under the new fences, including the pending entry, as long as no entry exceeds `limits::max_entry`.
+/// With key lists whose entries take many bytes beside their keys, the pending entry may not fit yet if it and its
+/// neighbour are about that long. Then the caller, which searches again, divides its half once more.
 /// If the entry goes after the last entry of a level's rightmost page, the cut is as late as fits. An inner page keeps
 /// at least one entry in each half, and the pending entry never moves up.
 ///
@@ -64,7 +73,20 @@ pub fn choose_split(page: Page<'_>, pending: Option<(usize, &[u8], usize)>, rule
     // First with room for capacities that are rounded up; if no such cut fits, as close as the entries allow.
     let choose = |cutter: &Cutter<'_>| if append { cutter.last() } else { cutter.best(rule) };
     let cut = choose(&cutter).or_else(|| choose(&Cutter { spare: 0, ..cutter.clone() }));
-    match cut {
+    match cut.or_else(|| choose(&cutter.clone().exact())) {
+        Some(cut) => Ok(cutter.split(cut)),
+        None => choose_split_without_pending(page, rule),
+    }
+}
+
+/// Chooses where to cut a page when no cut leaves room for the pending entry, too.
+///
+/// `limits::max_entry` allows for 16 bytes beside the key and the record of an entry. An entry with a group of its own
+/// (DB2) or with a long part (PkB) takes up to 20.
+#[cold]
+pub(super) fn choose_split_without_pending(page: Page<'_>, rule: SeparatorRule) -> Result<Split> {
+    let cutter = Cutter::new(page, None, rule).exact();
+    match cutter.best(rule) {
         Some(cut) => Ok(cutter.split(cut)),
         None => Err(Error::corrupt(page.id(), "its entries cannot be divided between two pages")),
     }
@@ -86,12 +108,32 @@ struct Cutter<'a> {
     whole: bool,
     /// The bytes on the left of each cut, from no entries to all entries.
     left: Vec<usize>,
-    /// The bytes for header, old fence and rounding of capacities on the left and on the right.
+    /// The bytes for header, old fence and length fields on the left and on the right.
     fronts: (usize, usize),
+    /// The bytes of the slots that a half may have without using them.
+    unused: Unused,
     /// The bytes of slots that each half takes beyond its entries: capacities are rounded up to whole granules.
     spare: usize,
     /// The sizes of the page's entries if its list has no quick way to a single entry; empty otherwise.
     walked: Vec<Measure>,
+}
+
+/// The bytes of the unused slots of a half. Its lists have slots for a whole number of granules.
+#[derive(Clone, Copy)]
+enum Unused {
+    /// As many as there can be, in bytes.
+    Most(usize),
+    /// As many as there are with the number of the half's entries.
+    Exact { slot_bytes: usize, granule: usize },
+}
+
+impl Unused {
+    fn bytes(self, entries: usize) -> usize {
+        match self {
+            Unused::Most(bytes) => bytes,
+            Unused::Exact { slot_bytes, granule } => slot_bytes * (capacity(entries, granule) - entries),
+        }
+    }
 }
 
 /// The sizes of an entry that a walk over the list finds.
@@ -150,11 +192,10 @@ impl<'a> Cutter<'a> {
             add(page.keys().entry_bytes(suffix(key).len()) + page.records().entry_bytes(record));
         }
         (before..count).for_each(|slot| add(size(slot)));
-        // Each list may have unused slots, at most a granule less one, or a length field.
-        let rounding = 8 * (granule(page.bytes().len()) - 1) + 4;
-        let front = PAGE_HEADER + rounding + page.keys().front();
+        let front = PAGE_HEADER + LENGTH_FIELDS + page.keys().front();
         let fronts = (front + page.lower_fence().len(), front + page.upper_rest_len());
-        let spare = page.keys().spare(granule(page.bytes().len()));
+        let granule = granule(page.bytes().len());
+        let spare = page.keys().spare(granule);
         Cutter {
             page,
             list,
@@ -162,9 +203,18 @@ impl<'a> Cutter<'a> {
             whole: page.is_inner() || rule == SeparatorRule::Full,
             left,
             fronts,
+            unused: Unused::Most(SLOT_BYTES * (granule - 1)),
             spare,
             walked,
         }
+    }
+
+    /// The same cuts, for which only as much room is needed as the entries of each half take.
+    fn exact(self) -> Cutter<'a> {
+        let records = if self.page.records() == RecordListKind::Variable { 2 } else { 0 };
+        let slot_bytes = self.page.keys().slot_bytes() + records;
+        let granule = granule(self.page.bytes().len());
+        Cutter { spare: 0, unused: Unused::Exact { slot_bytes, granule }, ..self }
     }
 
     fn suffix_len(&self, slot: usize) -> usize {
@@ -262,7 +312,10 @@ impl<'a> Cutter<'a> {
         let upper_rest = separator_len.saturating_sub(self.page.prefix().len());
         let right = (self.total() + self.gained(cut)).saturating_sub(left + self.moved(cut));
         let size = size.saturating_sub(self.spare);
-        self.fronts.0 + upper_rest + left <= size && self.fronts.1 + separator_len + right <= size
+        let unused = |entries: usize| self.unused.bytes(entries);
+        let entries = self.left.len() - 1;
+        self.fronts.0 + unused(cut) + upper_rest + left <= size
+            && self.fronts.1 + unused(entries.saturating_sub(cut)) + separator_len + right <= size
     }
 
     /// Returns the bytes that the first entry on the right loses: an inner page's key moves up and leaves a bare

@@ -70,6 +70,12 @@ impl KeyListKind {
         }
     }
 
+    /// Returns true if a page may grow when an entry is removed: with some codecs a block without one of its keys may be
+    /// longer than with it.
+    pub(crate) fn may_grow_on_removal(self) -> bool {
+        self.codec().is_some_and(|codec| !codec.delete_stable())
+    }
+
     /// Returns true if a tree may have inner pages with this list.
     pub fn suits_inner_pages(self) -> bool {
         self.adds_up()
@@ -107,6 +113,11 @@ impl KeyListKind {
     /// See [`Scheme::spare`].
     pub(in crate::page) fn spare(self, granule: usize) -> usize {
         with_scheme!(self, scheme => scheme.spare(granule))
+    }
+
+    /// See [`Scheme::slot_bytes`].
+    pub(in crate::page) fn slot_bytes(self) -> usize {
+        with_scheme!(self, scheme => scheme.slot_bytes())
     }
 
     /// See [`Scheme::front`].

@@ -72,6 +72,11 @@ pub(crate) trait Scheme: Copy {
         0
     }
 
+    /// Returns the bytes that a slot takes without an entry, if the list has slots for a whole number of granules.
+    fn slot_bytes(self) -> usize {
+        0
+    }
+
     /// Returns the bytes in front of the list's entries.
     fn front(self) -> usize {
         0

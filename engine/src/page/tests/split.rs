@@ -2,6 +2,8 @@
 //! as the window allows.
 
 use super::*;
+use crate::page::separator::choose_split_without_pending;
+use proptest::sample::{Index, select};
 
 fn rules() -> impl Strategy<Value = SeparatorRule> {
     prop_oneof![Just(SeparatorRule::Full), Just(SeparatorRule::TAIL), Just(SeparatorRule::Tail { radius: 500 })]
@@ -78,6 +80,64 @@ fn short() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(b'1'..=b'9', 1..5)
 }
 
+/// The key lists for keys of any length whose pages have their keys.
+fn free_lists() -> Vec<KeyListKind> {
+    let free = |list: &KeyListKind| !list.has_one_length() && list.key_len().is_none() && !list.keys_are_out_of_line();
+    KeyListKind::ALL.into_iter().filter(free).collect()
+}
+
+/// The length of a record in hundredths of the greatest.
+fn record_share() -> impl Strategy<Value = usize> {
+    prop_oneof![3 => Just(0), 2 => Just(100), 2 => 0usize..=100, 2 => 0usize..=5]
+}
+
+/// Divides a page of keys that are as long as they can be inside a page, and that differ in their last two bytes, for a
+/// pending entry of the greatest length at each of `slots`, which gets the number of entries. `shares` are the lengths
+/// of the records in hundredths of the greatest.
+fn divide_long_keys(
+    keys: KeyListKind,
+    size: usize,
+    shares: &[usize],
+    bounded: bool,
+    rule: SeparatorRule,
+    slots: impl FnOnce(usize) -> Vec<usize>,
+) {
+    let shape = Shape { size, keys, records: RecordListKind::Variable, key_len: 0, record_len: 0 };
+    let len = limits::max_inline_key(size);
+    let key = |number: usize| [&vec![b'k'; len - 2][..], &(number as u16).to_be_bytes()].concat();
+    let greatest = limits::max_entry(size) - len;
+    let entry = |number: usize, share: usize| (key(number), vec![7; greatest * share / 100], false);
+    let all: Vec<Owned> = shares.iter().enumerate().map(|(slot, share)| entry(2 * slot + 1, *share)).collect();
+    let (lower, upper) = (key(0), bounded.then(|| key(2 * all.len() + 1)));
+    let (page, count) = fill(shape, &spec(shape, &lower, upper.as_deref()), &all);
+    let pending = |slot: usize| entry(2 * slot, 100).0;
+    let choose = |slot: usize| choose_split(Page::new(&page), Some((slot, &pending(slot), greatest)), rule).unwrap();
+    let without_pending = || choose_split_without_pending(Page::new(&page), rule).unwrap();
+    let slots = if count < 2 { Vec::new() } else { slots(count) };
+    for split in slots.into_iter().map(choose).chain((count >= 2).then(without_pending)) {
+        let [left, right] = halves(&page, &split, upper.as_deref(), None);
+        assert_holds(&left, &all[..split.left_count]);
+        assert_holds(&right, &all[split.left_count..count]);
+        let has_both = split.left_count + usize::from(split.pending_left) > 0;
+        assert!(has_both && (split.left_count < count || !split.pending_left), "{split:?}");
+    }
+}
+
+/// One entry of the greatest length is anywhere among short ones.
+#[test]
+fn a_long_entry_beside_a_long_one_can_be_divided_from_it() {
+    for keys in free_lists() {
+        for (bounded, rule) in [(false, SeparatorRule::Full), (true, SeparatorRule::Full), (false, SeparatorRule::TAIL)]
+        {
+            for (share, long) in [0, 3].into_iter().flat_map(|share| (0..60).step_by(6).map(move |long| (share, long)))
+            {
+                let shares: Vec<usize> = (0..120).map(|slot| if slot == long { 100 } else { share }).collect();
+                divide_long_keys(keys, 2048, &shares, bounded, rule, |count| (0..=count).collect());
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
@@ -105,6 +165,14 @@ proptest! {
         let halves = halves(&page, &split, upper, place.map(|slot| (slot, &pending)));
         let held: usize = halves.iter().map(|half| Page::check(half, PageId(7)).unwrap().count()).sum();
         prop_assert_eq!(held, count + 1);
+    }
+
+    #[test]
+    fn entries_of_the_greatest_length_can_be_divided(
+        shift in 8usize..15, list in select(free_lists()), shares in proptest::collection::vec(record_share(), 1..300),
+        bounded: bool, place: Index, rule in rules(),
+    ) {
+        divide_long_keys(list, 1 << shift, &shares, bounded, rule, |count| vec![place.index(count + 1)]);
     }
 
     #[test]

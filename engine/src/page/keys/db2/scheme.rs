@@ -30,6 +30,10 @@ impl Scheme for Db2Scheme {
         super::entry_bytes(suffix_len)
     }
 
+    fn slot_bytes(self) -> usize {
+        slotted::FIXED_PART
+    }
+
     fn least_entry_bytes(self, len: usize, common: usize, _inner: bool) -> usize {
         slotted::entry_bytes(len.saturating_sub(common))
     }

@@ -67,6 +67,10 @@ impl Scheme for PkbScheme {
         (granule - 1) * self.entry_bytes(0)
     }
 
+    fn slot_bytes(self) -> usize {
+        super::fixed(self.part)
+    }
+
     fn is_changeable(self, list: &[u8], state: KeyState) -> bool {
         super::is_changeable(list, state.count, state.granule, self.part)
     }

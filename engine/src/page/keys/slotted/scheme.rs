@@ -47,6 +47,10 @@ impl Scheme for SlottedScheme {
         super::entry_bytes(suffix_len)
     }
 
+    fn slot_bytes(self) -> usize {
+        FIXED_PART
+    }
+
     fn least_entry_bytes(self, len: usize, common: usize, inner: bool) -> usize {
         match len.saturating_sub(common) {
             _ if !self.head => super::entry_bytes(len),
