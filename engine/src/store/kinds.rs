@@ -4,7 +4,7 @@
 
 use super::file::DatabaseFile;
 use super::options::DeltaBlocks;
-use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust};
+use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust, UnknownFile};
 use super::seam::PageStore;
 use super::shadow::ShadowStore;
 use super::table::TableStore;
@@ -43,6 +43,14 @@ pub(super) trait StoreFormat: PageStore + Sized + 'static {
     /// store opens such a file without a superblock.
     fn find(_disk: &dyn Disk, _part: Range<u64>) -> Option<OpenUnknown> {
         None
+    }
+
+    /// Opens a file that has neither a superblock nor a page of any store. Only the default store is asked to.
+    ///
+    /// # Errors
+    /// The cause in `file` if the file is not a database of this store.
+    fn rescue_without_pages(file: UnknownFile<'_>) -> Result<RescuedStore> {
+        Err(file.cause)
     }
 }
 
@@ -125,6 +133,13 @@ macro_rules! page_stores {
             pub(super) fn find(self, disk: &dyn Disk, part: Range<u64>) -> Option<OpenUnknown> {
                 match self {
                     $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::find(disk, part),)*
+                }
+            }
+
+            /// See [`StoreFormat::rescue_without_pages`].
+            pub(super) fn rescue_without_pages(self, file: UnknownFile<'_>) -> Result<RescuedStore> {
+                match self {
+                    $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::rescue_without_pages(file),)*
                 }
             }
         }

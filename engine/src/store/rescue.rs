@@ -2,7 +2,6 @@
 
 use super::file::DatabaseFile;
 use super::superblock::{self, Chosen, FRONT, Meta};
-use super::table::TableStore;
 use super::{PageStore, StoreKind};
 use crate::base::{Damage, Error, Lsn, Result};
 use crate::io::{Disk, read_readable_parts};
@@ -79,10 +78,9 @@ pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, trust: T
         Err(cause) => {
             let found = find_pages(&*disk, disk.size()?);
             let file = UnknownFile { disk, path, page_size, cause };
-            // Without any page, the `table` store tells whether the file is a database.
             return match found {
                 Some(open) => open(file),
-                None => TableStore::rescue_unknown(file),
+                None => StoreKind::default().rescue_without_pages(file),
             };
         }
     };

@@ -341,11 +341,11 @@ pub trait StoreSurvey {
         None
     }
 
-    /// Checks the durable page table: no two parts may have the same place, and the free map, if there is one, must
-    /// agree. No checkpoint can end while this runs.
+    /// Checks the durable structures with which the store finds pages: no two pages may have the same place, and what
+    /// the store keeps twice must agree. No checkpoint can end while this runs.
     ///
     /// # Errors
-    /// [`Error::CorruptMeta`] where it does not agree; errors of reading.
+    /// [`Error::CorruptMeta`] if they do not agree; errors of reading.
     fn check_places(&self) -> Result<()> {
         Ok(())
     }

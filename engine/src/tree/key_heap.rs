@@ -29,8 +29,8 @@ pub(super) struct Owned {
 pub(super) struct KeyHeap<'t>(&'t Tree);
 
 impl Tree {
-    /// The key heap that resolves the keys of such a list; `None` if the list has its keys itself. No other function in
-    /// the tree asks a list for this.
+    /// The key heap that resolves the keys of such a list; `None` if the list has its keys itself. The other functions
+    /// of the tree ask this one, not the list.
     #[inline(always)]
     fn resolver_of(&self, list: KeyListKind) -> Option<KeyHeap<'_>> {
         list.keys_are_out_of_line().then_some(KeyHeap(self))

@@ -49,10 +49,8 @@ impl Tree {
     ) -> Result<usize> {
         let mut puts = puts.peekable();
         let Some(first) = puts.next() else { return Ok(0) };
-        if self.keys_are_out_of_line()
-            || !puts.peek().is_some_and(|next| first.may_share_leaf_with(next))
-            || is_long(first.key.len(), store.page_size())
-        {
+        let is_run = puts.peek().is_some_and(|next| first.may_share_leaf_with(next));
+        if !is_run || !self.may_be_in_run(store, first.key) {
             return Ok(0);
         }
         let (mut leaf, found) = self.latch_with_hint(store, first.hint, first.key)?;
@@ -89,8 +87,7 @@ impl Tree {
         let mut entries: Vec<NewEntry<'p>> =
             entries.map(|(key, record)| NewEntry { slot: hint.slot, key, record }).collect();
         let (Some(&first), Some(&last)) = (entries.first(), entries.last()) else { return Ok(true) };
-        let short = |entry: &NewEntry<'_>| entry.key.len() <= limits::long_key_head(page_size);
-        if self.keys_are_out_of_line() || !entries.iter().all(short) {
+        if !entries.iter().all(|entry| self.may_be_in_run(store, entry.key)) {
             return Ok(false);
         }
         entries.iter().try_for_each(|entry| check_entry(page_size, entry.key, entry.record))?;
@@ -109,6 +106,12 @@ impl Tree {
         drop(leaf);
         self.put_rest(store, id, entries.get(done..).unwrap_or_default())?;
         Ok(true)
+    }
+
+    /// True if the page holds the whole key and can compare it with any other. Only such keys are put together.
+    #[inline(always)]
+    fn may_be_in_run<S: PageWrite>(&self, store: &S, key: &[u8]) -> bool {
+        !self.keys_are_out_of_line() && key.len() <= limits::long_key_head(store.page_size())
     }
 
     /// The first of `puts`, at most [`MOST_AT_ONCE`], that are new and that the leaf covers. The first of them belongs

@@ -46,13 +46,13 @@ fn free_key(longest: usize) -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn key(shape: Shape) -> BoxedStrategy<Vec<u8>> {
-    match shape.keys {
-        KeyListKind::Fixed => {
-            let byte = prop_oneof![Just(0u8), Just(0xFF), any::<u8>()];
-            proptest::collection::vec(byte, shape.key_len).boxed()
-        }
-        KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => integer(shape.key_len).boxed(),
-        _ => free_key(limits::max_inline_key(shape.size)).boxed(),
+    if shape.keys.key_len().is_some() {
+        integer(shape.key_len).boxed()
+    } else if shape.keys.has_one_length() {
+        let byte = prop_oneof![Just(0u8), Just(0xFF), any::<u8>()];
+        proptest::collection::vec(byte, shape.key_len).boxed()
+    } else {
+        free_key(limits::max_inline_key(shape.size)).boxed()
     }
 }
 

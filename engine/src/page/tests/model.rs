@@ -129,11 +129,6 @@ fn has_best(keys: KeyListKind) -> bool {
     matches!(keys, KeyListKind::WiredTiger(Instantiation::BestGroup | Instantiation::Both))
 }
 
-/// Returns true for lists whose codec is not delete-stable.
-fn may_grow_by_a_removal(keys: KeyListKind) -> bool {
-    matches!(keys, KeyListKind::Blocks32(rule) | KeyListKind::Blocks64(rule) if !rule.codec().delete_stable())
-}
-
 fn number(key: &[u8]) -> u64 {
     key.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
@@ -161,7 +156,7 @@ fn run((shape, lower, upper, steps): Setup) -> (Vec<u8>, Vec<Owned>) {
                 if apply(&mut page, &PageOp::Remove { from: from as u16, to: to as u16 }, Lsn(3)).unwrap() {
                     model.drain(from..to);
                 } else {
-                    assert!(may_grow_by_a_removal(shape.keys) && page == before);
+                    assert!(shape.keys.may_grow_on_removal() && page == before);
                 }
             }
             Step::Add(at, offset, delta) => {

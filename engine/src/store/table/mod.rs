@@ -37,7 +37,7 @@ use super::compress::{Dictionaries, DictionaryId, DictionaryPlace, PageCompressi
 use super::file::DatabaseFile;
 use super::kinds::StoreFormat;
 use super::place_bytes::{PlaceBytes, no_place};
-use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust};
+use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust, UnknownFile};
 use super::seam::{
     Base, FoundImage, Frozen, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo,
     StoreRoom, StoreStats, StoreSurvey, StoreWrites,
@@ -184,6 +184,10 @@ impl StoreFormat for TableStore {
 
     fn find(disk: &dyn Disk, part: Range<u64>) -> Option<OpenUnknown> {
         has_image(disk, part).then_some(Box::new(TableStore::rescue_unknown))
+    }
+
+    fn rescue_without_pages(file: UnknownFile<'_>) -> Result<RescuedStore> {
+        TableStore::rescue_unknown(file)
     }
 }
 

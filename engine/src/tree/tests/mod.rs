@@ -22,11 +22,13 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A layout for the tests. Its inner pages have a key list that suits them and has keys of any length.
 fn layout(leaf: KeyListKind, records: RecordListKind, separators: SeparatorRule) -> TreeLayout {
-    let (inner, separators) = match leaf {
+    let (inner, separators) = if leaf.key_len().is_some() {
         // Separators of integer keys are whole keys in a list of fixed-length keys.
-        KeyListKind::Blocks32(_) | KeyListKind::Blocks64(_) => (KeyListKind::Fixed, SeparatorRule::Full),
-        _ if leaf != KeyListKind::Fixed && leaf.suits_inner_pages() => (leaf, separators),
-        _ => (KeyListKind::Head, separators),
+        (KeyListKind::Fixed, SeparatorRule::Full)
+    } else if leaf.suits_inner_pages() && !leaf.has_one_length() {
+        (leaf, separators)
+    } else {
+        (KeyListKind::Head, separators)
     };
     TreeLayout { leaf, inner, records, separators }
 }

@@ -271,9 +271,7 @@ impl<'e> NeedSurvey<'e> {
             let growth = tree.layout.leaf.most_growth();
             let grows = growth.map(|of_one| 2 * own.bytes + own.new * of_one + page_size / 8);
             let is_full = grows.is_none_or(|grows| page.free() < grows) || page.count() + own.new > MOST_ENTRIES;
-            // With some codecs a block without one of its keys may be longer than with it.
-            let may_grow = tree.layout.leaf.codec().is_some_and(|codec| !codec.delete_stable());
-            own.may_split = own.bytes > 0 && is_full || own.removes && may_grow;
+            own.may_split = own.bytes > 0 && is_full || own.removes && tree.layout.leaf.may_grow_on_removal();
         })?;
         if own.may_split || own.removes {
             self.note_neighbour();
