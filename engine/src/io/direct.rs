@@ -127,11 +127,13 @@ impl DirectIo {
     }
 
     fn with_buffer<R>(&self, work: impl FnOnce(&mut Buffer) -> R) -> R {
-        // It does not wait for the lock. In a child process that `fork` has made, nobody may release it.
-        let kept = self.buffers.try_lock().and_then(|mut kept| kept.pop());
+        // In a child process that `fork` has made, nobody may release the lock.
+        let buffers =
+            || if self.ahead.is_of_this_process() { Some(self.buffers.lock()) } else { self.buffers.try_lock() };
+        let kept = buffers().and_then(|mut kept| kept.pop());
         let mut buffer = kept.unwrap_or_else(|| Buffer::new(MOST_CALL));
         let done = work(&mut buffer);
-        if let Some(mut kept) = self.buffers.try_lock().filter(|kept| kept.len() < KEPT) {
+        if let Some(mut kept) = buffers().filter(|kept| kept.len() < KEPT) {
             kept.push(buffer);
         }
         done

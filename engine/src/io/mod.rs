@@ -13,6 +13,7 @@ mod folder;
 mod memory;
 mod opener;
 mod overlay;
+mod process_id;
 mod read_ahead;
 mod trim_support;
 mod write_kind;

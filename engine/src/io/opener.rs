@@ -1,6 +1,7 @@
 //! The process that has opened a file. A child process that `fork` makes later has copies of the open files, but the
 //! state in its memory soon differs from that of its parent. If it wrote to the files, it would damage them.
 
+use super::process_id::process_id;
 use crate::base::{Error, Result};
 use std::path::Path;
 
@@ -11,12 +12,13 @@ pub(crate) struct Opener(u32);
 impl Opener {
     /// The running process.
     pub(crate) fn this() -> Opener {
-        Opener(std::process::id())
+        Opener(process_id())
     }
 
-    /// True if it is the running process. This is a system call.
+    /// True if it is the running process.
+    #[inline]
     pub(crate) fn is_this(self) -> bool {
-        std::process::id() == self.0
+        process_id() == self.0
     }
 
     /// Fails in any other process. `path` is that of the opened file.

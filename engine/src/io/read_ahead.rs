@@ -65,7 +65,7 @@ struct Shared {
 }
 
 /// The pieces of a file that are read ahead, and the threads that read them. A child process that `fork` has made has
-/// no such threads. There nothing is read ahead, and nothing waits for a piece or for a lock.
+/// no such threads. There nothing is read ahead, and a read or a drop waits for neither a piece nor a lock.
 #[derive(Debug)]
 pub(super) struct FileReadAhead {
     shared: Arc<Shared>,
@@ -144,6 +144,11 @@ impl ReadAheadState {
 }
 
 impl FileReadAhead {
+    /// False in a child process that `fork` has made.
+    pub(super) fn is_of_this_process(&self) -> bool {
+        self.opener.is_this()
+    }
+
     pub(super) fn new(file: Arc<File>) -> FileReadAhead {
         let shared = Shared { file, state: Mutex::default(), work: Condvar::new(), read: Condvar::new() };
         FileReadAhead { shared: Arc::new(shared), opener: Opener::this(), threads: Mutex::default() }
@@ -151,7 +156,7 @@ impl FileReadAhead {
 
     /// Begins to read from `start` to `end`, which must be aligned.
     pub(super) fn begin(&self, start: u64, end: u64) {
-        if !self.opener.is_this() || !self.start_threads() {
+        if !self.is_of_this_process() || !self.start_threads() {
             return;
         }
         let mut state = self.shared.state.lock();
@@ -190,7 +195,7 @@ impl FileReadAhead {
 
     /// Copies the bytes at `offset` if all of them are read ahead; waits for those that are being read.
     pub(super) fn take(&self, offset: u64, buf: &mut [u8]) -> bool {
-        if !self.opener.is_this() {
+        if !self.is_of_this_process() {
             return false;
         }
         let mut state = self.shared.state.lock();
@@ -255,7 +260,7 @@ impl Shared {
 
 impl Drop for FileReadAhead {
     fn drop(&mut self) {
-        if !self.opener.is_this() {
+        if !self.is_of_this_process() {
             std::mem::forget(std::mem::take(self.threads.get_mut()));
             return;
         }

@@ -254,15 +254,16 @@ impl Log {
         Ok(NextFile { disk, number, filled: 0 })
     }
 
-    /// Removes a spare file that cannot be used, if that is possible. It is not used again in any case.
+    /// Removes a spare file that cannot be used, if it is certainly of this log. It is not used again in any case.
     fn give_up(&self, spare: u32) -> Result<()> {
         match segment::inspect(&self.config, spare) {
-            // The file has another name by now, or another database has a file of this name.
-            Err(Error::NotFound { .. }) | Ok(SegmentFile::Ours(_) | SegmentFile::Foreign | SegmentFile::Cut) => Ok(()),
-            Ok(SegmentFile::Spare | SegmentFile::Damaged) | Err(_) => match self.remove(&[spare]) {
+            Ok(SegmentFile::Spare) => match self.remove(&[spare]) {
                 Err(stopped @ Error::Poisoned { .. }) => Err(stopped),
                 _ => Ok(()),
             },
+            // The file has another name by now, or it is not known to be of this database: another database may have
+            // a file of this name.
+            _ => Ok(()),
         }
     }
 

@@ -164,6 +164,6 @@ impl Cutter<'_> {
 
     fn split(&self, cut: BlockCut) -> Split {
         let separator = self.separator(cut);
-        Split { left_count: cut.left, pending_left: cut.pending_left, separator, long: false }
+        Split { left_count: cut.left, pending_left: self.pending.map(|_| cut.pending_left), separator, long: false }
     }
 }

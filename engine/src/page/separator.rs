@@ -10,8 +10,9 @@ use crate::base::limits::{PAGE_HEADER, long_key_head, max_inline_key};
 use crate::base::{Error, Result, bytes};
 use std::ops::Range;
 
-/// The bytes of the length fields that a key list and a record list may have.
-const LENGTH_FIELDS: usize = 4;
+/// The bytes that a key list and a record list may take without entries: the two bytes of the length of a directory or
+/// of a fixed record in each, and the footer of a list that keeps its best group.
+const LENGTH_FIELDS: usize = 5;
 /// The bytes of a slot in a key list and in a record list. Key lists with longer slots say so with
 /// [`KeyListKind::spare`](super::keys::KeyListKind::spare).
 const SLOT_BYTES: usize = 8;
@@ -42,8 +43,9 @@ impl SeparatorRule {
 pub struct Split {
     /// The page's entries `[0, left_count)` stay left, the others go right. The pending entry does not count.
     pub left_count: usize,
-    /// The pending entry goes left, after the entries that stay or between them.
-    pub pending_left: bool,
+    /// True: the pending entry goes left, after the entries that stay or between them. False: it goes right. `None`:
+    /// there is none, or it may not fit in either half before that is divided again.
+    pub pending_left: Option<bool>,
     /// The image of the separator: above every key on the left, not above any key on the right. For an inner page it is
     /// the key of the right half's first entry, which moves up.
     pub separator: Vec<u8>,
@@ -72,8 +74,7 @@ pub fn choose_split(page: Page<'_>, pending: Option<(usize, &[u8], usize)>, rule
     let append = pending.is_some_and(|(slot, ..)| slot == page.count()) && !page.has_upper_fence();
     // First with room for capacities that are rounded up; if no such cut fits, as close as the entries allow.
     let choose = |cutter: &Cutter<'_>| if append { cutter.last() } else { cutter.best(rule) };
-    let cut = choose(&cutter).or_else(|| choose(&Cutter { spare: 0, ..cutter.clone() }));
-    match cut.or_else(|| choose(&cutter.clone().exact())) {
+    match choose(&cutter).or_else(|| choose(&cutter.clone().exact())) {
         Some(cut) => Ok(cutter.split(cut)),
         None => choose_split_without_pending(page, rule),
     }
@@ -424,8 +425,8 @@ impl<'a> Cutter<'a> {
             self.key_into(cut, &mut separator);
             separator.truncate(self.separator_len(cut));
         }
-        let pending_left = self.pending.is_some_and(|(slot, ..)| slot < cut);
+        let pending_left = self.pending.map(|(slot, ..)| slot < cut);
         let long = out_of_line || separator.len() > max_inline_key(self.page.bytes().len());
-        Split { left_count: cut - usize::from(pending_left), pending_left, separator, long }
+        Split { left_count: cut - usize::from(pending_left == Some(true)), pending_left, separator, long }
     }
 }

@@ -108,7 +108,7 @@ impl Tree {
         Ok(true)
     }
 
-    /// True if the page holds the whole key and can compare it with any other. Only such keys are put together.
+    /// True if the page holds the whole key and can compare it with any other. A run begins with such a key.
     #[inline(always)]
     fn may_be_in_run<S: PageWrite>(&self, store: &S, key: &[u8]) -> bool {
         !self.keys_are_out_of_line() && key.len() <= limits::long_key_head(store.page_size())

@@ -167,11 +167,11 @@ impl Tree {
         // longer run.
         let pending = pending.filter(|p| p.slot == split.left_count);
         let (mut last, mut first) = (Vec::new(), Vec::new());
-        match pending.filter(|_| split.pending_left) {
+        match pending.filter(|_| split.pending_left == Some(true)) {
             Some(pending) => last.extend_from_slice(pending.key),
             None => self.full_key(store, page, split.left_count.saturating_sub(1), &mut last)?,
         }
-        match pending.filter(|_| !split.pending_left) {
+        match pending.filter(|_| split.pending_left == Some(false)) {
             Some(pending) => first.extend_from_slice(pending.key),
             None => self.full_key(store, page, split.left_count, &mut first)?,
         }

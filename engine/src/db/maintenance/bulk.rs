@@ -189,6 +189,7 @@ impl BulkTable<'_> {
 
     fn push_large(&mut self, key: &[u8], len: u64, input: &mut dyn Read) -> Result<()> {
         let WriteTransaction { shared, adopted, .. } = self.load.tx;
+        shared.check_process()?;
         let record = large::write(&shared.engine, adopted, self.entry.tree.table, len, input)?;
         self.note(key, len);
         self.loader.push(key, record.view())

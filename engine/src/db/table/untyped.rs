@@ -155,6 +155,7 @@ impl<'t> UntypedTable<'t> {
     }
 
     fn put_large(&mut self, key: &[u8], len: u64, input: &mut dyn Read) -> Result<()> {
+        self.tx.shared.check_process()?;
         if len > MAX_VALUE {
             return Err(Error::ValueTooLong { len, max: MAX_VALUE });
         }

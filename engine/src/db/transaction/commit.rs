@@ -136,6 +136,7 @@ impl Drop for WriteTransaction {
         // could wait for a lock that a thread of the parent held at the fork, and nobody releases it here.
         if self.writer.is_some() && self.shared.check_process().is_err() {
             std::mem::forget(self.writer.take());
+            self.forget_thread();
             return;
         }
         // If pages could not be written, nothing is lost: the transaction does not commit.

@@ -59,6 +59,11 @@ impl WriteTransaction {
         }
     }
 
+    /// Forgets the thread that writes a batch: it runs in the parent of this process only.
+    pub(super) fn forget_thread(&mut self) {
+        std::mem::forget(self.unlogged_writer.0.get_mut().take());
+    }
+
     fn note_written(&self, written: WriterResult) -> Result<()> {
         let (pages, places) = written?;
         let mut adopted = self.adopted.lock();

@@ -61,7 +61,8 @@ fn halves(page: &[u8], split: &Split, upper: Option<&[u8]>, pending: Option<(usi
     };
     assert!(apply(&mut left, &keep, Lsn(5)).unwrap(), "the left half does not fit");
     if let Some((slot, entry)) = pending {
-        let (half, at) = if split.pending_left { (&mut left, slot) } else { (&mut right, slot - split.left_count) };
+        let left_gets_it = split.pending_left == Some(true);
+        let (half, at) = if left_gets_it { (&mut left, slot) } else { (&mut right, slot - split.left_count) };
         let insert = PageOp::Insert { slot: at as u16, key: &entry.0, record: as_record(entry) };
         let done = apply(half, &insert, Lsn(6)).unwrap();
         // The exact cost of a key in a block is known only afterwards; the tree then splits again.
@@ -118,8 +119,51 @@ fn divide_long_keys(
         let [left, right] = halves(&page, &split, upper.as_deref(), None);
         assert_holds(&left, &all[..split.left_count]);
         assert_holds(&right, &all[split.left_count..count]);
-        let has_both = split.left_count + usize::from(split.pending_left) > 0;
-        assert!(has_both && (split.left_count < count || !split.pending_left), "{split:?}");
+        let has_left = split.left_count > 0 || split.pending_left == Some(true);
+        assert!(has_left && (split.left_count < count || split.pending_left == Some(false)), "{split:?}");
+    }
+}
+
+/// The two fences of a page have no common prefix, two of its entries and the pending one have the greatest length, and
+/// a shorter one comes first. One cut alone divides them.
+#[test]
+fn entries_between_long_fences_without_a_common_prefix_can_be_divided() {
+    for (keys, records) in free_lists().into_iter().flat_map(|keys| {
+        [RecordListKind::Variable, RecordListKind::Fixed, RecordListKind::None].map(|records| (keys, records))
+    }) {
+        for shift in 8..15 {
+            let shape = Shape { size: 1 << shift, keys, records, key_len: 0, record_len: 0 };
+            let (len, fixed) = (limits::max_inline_key(shape.size), limits::max_entry(shape.size) / 4);
+            let entry = |first: u8, last: u8, len: usize, percent: usize| {
+                let greatest = limits::max_entry(shape.size) - len;
+                let record = match records {
+                    RecordListKind::Variable => greatest * percent / 100,
+                    RecordListKind::Fixed => fixed,
+                    RecordListKind::None => 0,
+                };
+                ([&vec![first; len - 1][..], &[last]].concat(), vec![7; record], false)
+            };
+            let upper = vec![b'z'; len];
+            let spec = spec(shape, b"", Some(&upper));
+            for first in 0..=100 {
+                let all = [
+                    entry(b'a', 0, (len * first / 100).max(2), first),
+                    entry(b'b', 7, len, 100),
+                    entry(b'b', 8, len, 100),
+                ];
+                let (page, count) = fill(shape, &spec, &all);
+                let pending = entry(b'b', 6, len, 100);
+                if count < all.len() || would_insert(Page::new(&page), 1, &pending.0, as_record(&pending)).unwrap() {
+                    continue;
+                }
+                for rule in [SeparatorRule::Full, SeparatorRule::TAIL] {
+                    let split = choose_split(Page::new(&page), Some((1, &pending.0, pending.1.len())), rule).unwrap();
+                    let [left, right] = halves(&page, &split, Some(&upper), None);
+                    assert_holds(&left, &all[..split.left_count]);
+                    assert_holds(&right, &all[split.left_count..]);
+                }
+            }
+        }
     }
 }
 
@@ -194,7 +238,7 @@ proptest! {
             model.insert(slot, pending.clone());
         }
         prop_assume!(held == model.len() && (held > count || place.is_none()));
-        let cut = split.left_count + usize::from(split.pending_left);
+        let cut = split.left_count + usize::from(split.pending_left == Some(true));
         assert_holds(&left, &model[..cut]);
         assert_holds(&right, &model[cut..]);
         prop_assert!(cut > 0 && cut < model.len(), "a half is empty");
@@ -273,7 +317,7 @@ fn sorted_input_fills_pages() {
     let choice = Some((count, pending.0.as_slice(), pending.1.len()));
     for rule in [SeparatorRule::Full, SeparatorRule::TAIL] {
         let split = choose_split(Page::new(&page), choice, rule).unwrap();
-        assert!(split.left_count >= count - 4 && !split.pending_left, "{} of {count}", split.left_count);
+        assert!(split.left_count >= count - 4 && split.pending_left != Some(true), "{} of {count}", split.left_count);
         halves(&page, &split, None, Some((count, pending)));
     }
 }
