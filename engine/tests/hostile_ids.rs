@@ -284,7 +284,7 @@ fn large_record(folder: &Path) -> (PageId, usize, u32) {
 }
 
 /// The record is removed in several ways. The run stays allocated, nothing else is freed, and writing goes on.
-fn a_damaged_large_record_loses_only_its_own_value(store: StoreKind, compression: Compression) {
+fn replace_and_remove_large_record(store: StoreKind, compression: Compression) {
     bounded(|| {
         let sound = build_as(true, store, compression);
         let (page, at, other) = large_record(sound.path());
@@ -316,18 +316,18 @@ fn a_damaged_large_record_loses_only_its_own_value(store: StoreKind, compression
 
 #[test]
 fn a_wrong_large_record_loses_only_its_own_value() {
-    a_damaged_large_record_loses_only_its_own_value(StoreKind::Table, Compression::None);
+    replace_and_remove_large_record(StoreKind::Table, Compression::None);
 }
 
 #[test]
 fn a_wrong_large_record_of_a_compressed_table_loses_only_its_own_value() {
-    a_damaged_large_record_loses_only_its_own_value(StoreKind::Table, Compression::Lz4);
+    replace_and_remove_large_record(StoreKind::Table, Compression::Lz4);
 }
 
 #[test]
 fn a_wrong_large_record_in_the_shadow_store_loses_only_its_own_value() {
-    a_damaged_large_record_loses_only_its_own_value(StoreKind::Shadow, Compression::None);
-    a_damaged_large_record_loses_only_its_own_value(StoreKind::Shadow, Compression::Lz4);
+    replace_and_remove_large_record(StoreKind::Shadow, Compression::None);
+    replace_and_remove_large_record(StoreKind::Shadow, Compression::Lz4);
 }
 
 /// The log's content of a page is a page, or the log is refused: none is read by another key list than it names.

@@ -197,7 +197,7 @@ impl Database {
 
     /// Begins a writing transaction like [`Database::begin_write`], but waits at most for `timeout`. Returns `None` if
     /// the writing transaction before it has not ended by then. It may also return `None` because background work
-    /// has the lock, for a few milliseconds at a time.
+    /// keeps other threads from writing, for a few milliseconds at a time.
     ///
     /// ```
     /// use std::time::Duration;

@@ -127,7 +127,7 @@ impl DirectIo {
     }
 
     fn with_buffer<R>(&self, work: impl FnOnce(&mut Buffer) -> R) -> R {
-        // In a child process that `fork` has made, nobody may release the lock.
+        // A thread of the parent may have held the lock at the `fork`. No thread of the child process would release it.
         let buffers =
             || if self.ahead.is_of_this_process() { Some(self.buffers.lock()) } else { self.buffers.try_lock() };
         let kept = buffers().and_then(|mut kept| kept.pop());

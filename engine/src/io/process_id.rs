@@ -1,9 +1,9 @@
 //! The id of the running process, in most calls without a system call. What a process may do with the files of another
 //! must not be in this file.
 //!
-//! The reason for `unsafe`: a commit asks four times whether it runs in the process that opened the database. As a
-//! system call that takes up to 0.3 us each time, a twentieth of a commit that is not synced. The system can keep a
-//! page of memory that is zeros again in a child process made by `fork`. No safe code can ask for such a page.
+//! The reason for `unsafe`: a commit asks several times whether it runs in the process that opened the database. Each
+//! system call takes up to 0.3 us; together they were up to a twentieth of a commit that is not synced. The system can
+//! keep a page of memory that is zeros again in a child process made by `fork`. No safe code can ask for such a page.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -25,7 +25,7 @@ pub(super) fn process_id() -> u32 {
     }
 }
 
-/// Asks the system, and keeps the answer where a child process does not find it.
+/// Asks the system for the id. Keeps it in memory that is zero in a child process, if there is such memory.
 #[cold]
 fn ask() -> u32 {
     let id = std::process::id();
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_what_the_system_says_in_each_thread() {
+    fn each_thread_gets_the_id_that_the_system_returns() {
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| (0..100).for_each(|_| assert_eq!(process_id(), std::process::id())));

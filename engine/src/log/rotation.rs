@@ -224,7 +224,8 @@ impl Log {
         next
     }
 
-    /// Makes a spare file the file of the next segment. The files that cannot be used get into `unusable`.
+    /// Makes a spare file the file of the next segment. Adds the files that cannot be used to `unusable`. Returns
+    /// `None` if no spare file can be used.
     fn next_spare(&self, rotation: &mut Rotation, unusable: &mut Vec<Spare>) -> Result<Option<NextFile>> {
         while let Some(spare) = rotation.spares.pop() {
             let taken = segment::take_spare(&self.config, spare.number, rotation.next_number);

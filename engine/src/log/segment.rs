@@ -97,7 +97,7 @@ pub(super) fn create_empty(config: &LogConfig, mut number: u32) -> Result<(u32, 
 }
 
 /// Allocates the block of the header in an empty file. A file system that overwrites allocated blocks in place then has
-/// space for the header. A reservation is not enough, because not every file system has them.
+/// space for the header. A reservation is not enough, because not every file system has reservations.
 pub(super) fn allocate_header(disk: &dyn Disk) -> Result<()> {
     disk.write_as(WriteKind::Log, 0, &[0; HEADER_BLOCK])
 }

@@ -57,9 +57,11 @@ pub struct Split {
 }
 
 /// Chooses where to cut `page`, which is to receive an entry of `(slot, key image, bytes of its record)`. Both halves
-/// fit their pages under the new fences, including the pending entry, as long as no entry exceeds `limits::max_entry`.
-/// With key lists whose entries take many bytes beside their keys, the pending entry may not fit yet if it and its
-/// neighbour are about that long. Then the caller, which searches again, divides its half once more.
+/// fit their pages under the new fences if no entry exceeds `limits::max_entry`. Usually the half of the pending entry
+/// has room for it, too. It may have none if the entries of the key list take many bytes beside their keys, and the
+/// pending entry and its neighbour are nearly as long as `limits::max_entry`. Then the caller searches again and
+/// divides that half.
+///
 /// If the entry goes after the last entry of a level's rightmost page, the cut is as late as fits. An inner page keeps
 /// at least one entry in each half, and the pending entry never moves up.
 ///
@@ -113,7 +115,7 @@ struct Cutter<'a> {
     fronts: (usize, usize),
     /// The bytes of the slots that a half may have without using them.
     unused: Unused,
-    /// The bytes of slots that each half takes beyond its entries: capacities are rounded up to whole granules.
+    /// The bytes that each half may need in addition: see [`KeyListKind::spare`](super::keys::KeyListKind::spare).
     spare: usize,
     /// The sizes of the page's entries if its list has no quick way to a single entry; empty otherwise.
     walked: Vec<Measure>,

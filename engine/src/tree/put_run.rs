@@ -108,7 +108,8 @@ impl Tree {
         Ok(true)
     }
 
-    /// True if the page holds the whole key and can compare it with any other. A run begins with such a key.
+    /// False if the page may not hold the whole key, or may not be able to compare it with every other key.
+    /// [`Tree::put_run`] requires true for its first key, [`Tree::put_behind`] for all keys.
     #[inline(always)]
     fn may_be_in_run<S: PageWrite>(&self, store: &S, key: &[u8]) -> bool {
         !self.keys_are_out_of_line() && key.len() <= limits::long_key_head(store.page_size())

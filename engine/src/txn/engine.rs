@@ -61,7 +61,7 @@ pub(crate) struct Engine {
     /// Ids that were freed and must not be used again yet.
     pub(super) withheld: Withheld,
     pub(super) maps: Mutex<BTreeSet<PageId>>,
-    /// Locked from the promise of room for unlogged pages until they have it.
+    /// Locked from the promise of room for unlogged pages until the pages are written.
     pub(super) unlogged_room: Mutex<()>,
     poisoned: AtomicBool,
     cause: Mutex<String>,

@@ -146,7 +146,7 @@ fn compression_saves_space_in_each_store_and_recovery_keeps_it() -> Result<()> {
 
 /// The first image of a page is compressed. A later one is recompressed.
 #[test]
-fn the_metrics_tell_recompressed_pages_from_new_ones() -> Result<()> {
+fn the_metrics_count_recompressed_pages_apart_from_new_ones() -> Result<()> {
     const TABLE: TableDef<u64, &[u8]> = TableDef::new("t");
     for store in [StoreKind::Table, StoreKind::Shadow] {
         let builder = Database::builder().background(false).store(store).delta(DeltaBlocks::OFF).page_size(16384);

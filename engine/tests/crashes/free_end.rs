@@ -34,7 +34,7 @@ fn cut_and_grow(run: &mut Run) -> Result<usize> {
 }
 
 #[test]
-fn every_power_cut_around_a_cut_of_the_file_leaves_what_redo_goes_on_from() {
+fn redo_continues_after_every_power_cut_around_a_truncation() {
     for shape in SHAPES {
         let volume = shape.volume(6);
         let mut run = Run::create(shape, &volume).unwrap();

@@ -330,7 +330,7 @@ fn a_creation_without_room_says_so_and_leaves_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Keeps the thread that writes pages waiting until it gets a message.
+/// Delays each write of the thread that writes pages until the sender of `open` is dropped.
 #[derive(Debug)]
 struct Gate {
     reached: mpsc::Sender<()>,

@@ -134,7 +134,8 @@ fn put_ten(db: &Database, entries: &mut u32) -> Result<u32> {
     Ok(*entries)
 }
 
-/// A database with ten entries in its log, and with ten more, and a spare file, after each checkpoint.
+/// Creates a database and commits ten entries, and ten more after each checkpoint. Returns the database and the number
+/// of entries.
 fn after_checkpoints(options: &Builder, volume: &FailingVolume, checkpoints: usize) -> Result<(Database, u32)> {
     let (db, mut entries) = (options.create_on(Arc::new(volume.clone()), NAME)?, 0);
     put_ten(&db, &mut entries)?;
@@ -142,11 +143,15 @@ fn after_checkpoints(options: &Builder, volume: &FailingVolume, checkpoints: usi
         db.checkpoint()?;
         put_ten(&db, &mut entries)?;
     }
-    assert_eq!(volume.list("t.duramen-log.")?.len(), 1 + checkpoints, "a segment and a spare file");
+    assert_eq!(
+        volume.list("t.duramen-log.")?.len(),
+        1 + checkpoints,
+        "a segment, and a spare file for each checkpoint"
+    );
     Ok((db, entries))
 }
 
-/// How many entries a recovery finds if the power fails now.
+/// The number of entries that a recovery finds if the power fails now.
 fn entries_after_a_cut(options: &Builder, volume: &FailingVolume) -> Result<u64> {
     let after = volume.crash(Cut { event: volume.events(), choice: CutChoice::DropUnsynced });
     Ok(options.open_on(Arc::new(after), NAME)?.begin_read()?.open_table(TABLE)?.len())
@@ -189,12 +194,13 @@ fn a_log_that_cannot_begin_a_segment_continues_in_the_old_one() -> Result<()> {
 fn a_spare_file_that_cannot_be_used_is_given_up() -> Result<()> {
     const SPARE: &str = "t.duramen-log.000001";
     let spare = |trigger: Trigger| trigger.on(SPARE);
-    // The calls that fail: all of them; the first one, which opens the file; its renaming; each read.
+    // The calls that fail: all of them; the first one, which opens the file; its renaming; each read. A file that
+    // cannot be read is not known to be of this log, so it stays.
     let cases = [
         (Fault::Refuse, spare(Trigger::always()), true),
         (Fault::Refuse, spare(Trigger::once()), false),
         (Fault::Refuse, spare(Trigger::once().after(1)), false),
-        (Fault::FailRead, spare(Trigger::always()), false),
+        (Fault::FailRead, spare(Trigger::always()), true),
     ];
     for (fault, trigger, stays) in cases {
         let (volume, case) = (FailingVolume::new(1), format!("{fault:?}: {trigger:?}"));

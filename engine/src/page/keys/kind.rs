@@ -70,8 +70,8 @@ impl KeyListKind {
         }
     }
 
-    /// Returns true if a page may grow when an entry is removed: with some codecs a block without one of its keys may be
-    /// longer than with it.
+    /// Returns true if a page may grow when an entry is removed. With some codecs a block without one of its keys may
+    /// be longer than with it.
     pub(crate) fn may_grow_on_removal(self) -> bool {
         self.codec().is_some_and(|codec| !codec.delete_stable())
     }

@@ -72,7 +72,7 @@ pub(crate) trait Scheme: Copy {
         0
     }
 
-    /// Returns the bytes that a slot takes without an entry, if the list has slots for a whole number of granules.
+    /// Returns the bytes of an unused slot, if the list has slots for a whole number of granules; otherwise 0.
     fn slot_bytes(self) -> usize {
         0
     }

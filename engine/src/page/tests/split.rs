@@ -93,8 +93,8 @@ fn record_share() -> impl Strategy<Value = usize> {
 }
 
 /// Divides a page of keys that are as long as they can be inside a page, and that differ in their last two bytes, for a
-/// pending entry of the greatest length at each of `slots`, which gets the number of entries. `shares` are the lengths
-/// of the records in hundredths of the greatest.
+/// pending entry of the greatest length at each of the slots that `slots` returns for the number of entries. `shares`
+/// are the lengths of the records in hundredths of the greatest.
 fn divide_long_keys(
     keys: KeyListKind,
     size: usize,
@@ -167,7 +167,7 @@ fn entries_between_long_fences_without_a_common_prefix_can_be_divided() {
     }
 }
 
-/// One entry of the greatest length is anywhere among short ones.
+/// One entry of the greatest length is among entries with short records, at different slots.
 #[test]
 fn a_long_entry_beside_a_long_one_can_be_divided_from_it() {
     for keys in free_lists() {

@@ -50,7 +50,7 @@ pub(in crate::store) struct Prepared {
     pub(in crate::store) encoding: Encoding,
     /// Bytes of the place.
     pub(in crate::store) place: usize,
-    /// It was given to a coder, with or without success.
+    /// True if a coder has tried to compress the page, with or without success.
     pub(in crate::store) was_tried: bool,
     /// It missed the target of its table and is to be split.
     pub(in crate::store) is_to_be_split: bool,

@@ -12,7 +12,7 @@ pub struct CompressionTotals {
     pub compressed: u64,
     /// Pages whose compression saved no place or missed the target: they were written uncompressed.
     pub missed: u64,
-    /// How many of both were recompressed: the page had an image before.
+    /// The recompressed pages among the compressed and the missed ones: they had an image before.
     pub recompressed: u64,
     /// The time of both, with the decompression that checks the result.
     pub compress_time: Duration,

@@ -28,7 +28,7 @@ struct QueuedPage {
     is_delta: bool,
     /// Blocks at the end of the slot that have a short image; `None`: the slot has the whole page.
     short: Option<usize>,
-    /// It was given to a coder, with or without success.
+    /// True if a coder has tried to compress the page, with or without success.
     was_tried: bool,
     /// It missed the target of its table and is to be split.
     is_to_be_split: bool,

@@ -14,8 +14,8 @@ use crate::io::{WriteKind, read_readable_parts};
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
-/// A relocation may read this number of regions beside those that the images to be moved can fill. Without them, a
-/// small relocation might find no image that can move.
+/// A relocation may read this number of regions more than twice as many as the images to be moved fill. Without them,
+/// a small relocation might find no image that can move.
 const EXTRA_REGIONS: u64 = 4;
 /// The limit of moved chunks of the page table is never less than this number.
 const LEAST_CHUNKS: usize = 256;
@@ -32,9 +32,9 @@ pub(super) const LEAST_SPARE: u64 = 64;
 
 impl TableStore {
     /// Moves up to `most` images from byte `from` of the file on, the highest first, to lower places. The next
-    /// checkpoint also moves chunks of the page table that are there: at most `most` or [`LEAST_CHUNKS`] of them,
-    /// whichever is more. A page does not move if no lower place is free for it. The places that become empty are free
-    /// after the next checkpoint.
+    /// checkpoint also moves chunks and groups of the page table that are there, for at most `most` or
+    /// [`LEAST_CHUNKS`] chunks, whichever is more. A page does not move if no lower place is free for it. The places
+    /// that become empty are free after the next checkpoint.
     ///
     /// Each image contains its page id. So this reads the file from its end, and no more of the page table than the
     /// entries of the pages that are there. It reads at most twice the bytes of `most` longest images, and
@@ -117,8 +117,9 @@ impl TableStore {
         moved.map(|replaced| replaced.is_some())
     }
 
-    /// Makes the next checkpoint write chunks and groups from grain `first` on to new places, at most
-    /// `most` or [`LEAST_CHUNKS`] of them, whichever is more. It writes a group if one of the group's chunks is marked.
+    /// Marks chunks, so that the next checkpoint writes them and their groups to new places: the chunks from grain
+    /// `first` on, and one chunk of each group that is there. It marks at most `most` or [`LEAST_CHUNKS`] chunks,
+    /// whichever is more.
     fn move_chunks(&self, first: u64, most: usize) -> Result<()> {
         for index in self.chunks_from(first + grains_of(CHUNK_BYTES)).into_iter().take(most.max(LEAST_CHUNKS)) {
             self.with_chunks(|state| state.table.mark_changed(index))?;

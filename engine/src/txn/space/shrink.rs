@@ -22,8 +22,9 @@ const OPEN_LENGTH: (u64, u64) = (7, 4);
 const SMALL_OPEN: u64 = 4 << 20;
 /// Bytes of images that are moved while writing transactions wait.
 const STEP_BYTES: u64 = 1 << 20;
-/// After a checkpoint, images with this part of the live bytes are moved, rounded up to [`STEP_BYTES`]. This is little
-/// beside the writes that make a checkpoint of the places due, an eighth of the live bytes.
+/// After a checkpoint, images of at most this part of the live bytes are moved, rounded up to a multiple of
+/// [`STEP_BYTES`]. These are few bytes in comparison with the writes that make a checkpoint of the places due, an
+/// eighth of the live bytes.
 const MOVED_PART: u64 = 128;
 /// How long a checkpoint waits for a writing transaction, before it moves images.
 const WAIT: Duration = Duration::from_millis(1);

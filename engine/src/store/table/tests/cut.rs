@@ -93,7 +93,7 @@ fn room_that_was_promised_is_there_while_checkpoints_cut_the_file() {
 }
 
 #[test]
-fn promised_room_is_there_where_places_begin_at_blocks() {
+fn promised_room_is_enough_if_places_begin_at_blocks() {
     let disk = disk();
     let store = create(&disk);
     store.persist_table();
