@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// Stands for memory that the system does not clear: the id is never kept there.
+/// Stands for missing support of the system: the id is never kept here, so each call asks the system.
 static UNSUPPORTED: AtomicU32 = AtomicU32::new(0);
 
 /// Where the id is kept: null before the first call. It is not a lock, so a child process never waits for a thread of
@@ -39,12 +39,10 @@ fn ask() -> u32 {
             Ordering::Acquire,
         );
     }
-    let kept = KEPT.load(Ordering::Acquire);
-    if !std::ptr::eq(kept, &UNSUPPORTED) {
-        // SAFETY: see `process_id`.
-        if let Some(kept) = unsafe { kept.as_ref() } {
-            kept.store(id, Ordering::Relaxed);
-        }
+    // SAFETY: the pointer is null or that of an `AtomicU32` that is never freed.
+    let kept = unsafe { KEPT.load(Ordering::Acquire).as_ref() };
+    if let Some(kept) = kept.filter(|kept| !std::ptr::eq(*kept, &UNSUPPORTED)) {
+        kept.store(id, Ordering::Relaxed);
     }
     id
 }

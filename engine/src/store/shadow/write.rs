@@ -189,8 +189,9 @@ impl ShadowStore {
             let mut state = self.state.lock();
             match written {
                 Ok(now) => {
-                    let had_image = state.pages.get(part.id).kind() == Kind::Present;
-                    self.compression.note_recompressed(u64::from(part.was_tried && had_image));
+                    if part.was_tried && state.pages.get(part.id).kind() == Kind::Present {
+                        self.compression.note_recompressed(1);
+                    }
                     state.failed.remove(&part.id);
                     state.pages.set(part.id, now);
                     state.unsynced.push(part.id);

@@ -259,7 +259,9 @@ impl TableStore {
                 Ok(())
             })
         });
-        self.compression.note_recompressed(recompressed);
+        if recompressed > 0 {
+            self.compression.note_recompressed(recompressed);
+        }
         if let Err(error) = written {
             let mut space = self.space.lock();
             batch.locations().skip(entered).for_each(|(_, at)| space.allocator.release(at.place.extent()));
