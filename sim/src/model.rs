@@ -5,6 +5,7 @@ use crate::image::usize_of;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound;
+use std::sync::{Mutex, PoisonError};
 
 /// The content of a table.
 pub type Table = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -128,6 +129,9 @@ pub struct Model {
     now: Tables,
     /// The state after each multiple of [`STRIDE`] commits.
     kept: Vec<Tables>,
+    /// The number of acknowledged commits of the last check, and the state after them. Most checks are for the same
+    /// number as the check before, or for a few commits more.
+    last_check: Mutex<Option<(usize, Tables)>>,
 }
 
 impl Default for Model {
@@ -139,12 +143,12 @@ impl Default for Model {
 impl Model {
     /// No commits, no tables.
     pub fn new() -> Model {
-        Model { commits: Vec::new(), now: Tables::new(), kept: vec![Tables::new()] }
+        Model::beginning_with(Tables::new())
     }
 
     /// No commits yet, on an existing content.
     pub fn beginning_with(tables: Tables) -> Model {
-        Model { commits: Vec::new(), now: tables.clone(), kept: vec![tables] }
+        Model { commits: Vec::new(), now: tables.clone(), kept: vec![tables], last_check: Mutex::default() }
     }
 
     /// Adds a commit before it is made in the database. Returns its number, from 1: the mark to set when the commit is
@@ -171,26 +175,48 @@ impl Model {
     /// The content after the first `commits` commits.
     pub fn after(&self, commits: u64) -> Tables {
         let commits = usize_of(commits).min(self.commits.len());
-        let mut tables = self.kept[commits / STRIDE].clone();
-        let rest = &self.commits[commits - commits % STRIDE..commits];
-        rest.iter().flatten().for_each(|change| change.apply(&mut tables));
+        self.apply(self.kept[commits / STRIDE].clone(), commits - commits % STRIDE, commits)
+    }
+
+    /// Applies the commits after the first `from`, up to the first `to`.
+    fn apply(&self, mut tables: Tables, from: usize, to: usize) -> Tables {
+        self.commits[from..to].iter().flatten().for_each(|change| change.apply(&mut tables));
         tables
+    }
+
+    /// Like [`Model::after`], and takes the state of the last check if that is nearer.
+    fn after_for_check(&self, commits: u64) -> Tables {
+        let last = self.last_check.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let to = usize_of(commits).min(self.commits.len());
+        match last {
+            Some((from, tables)) if (to - to % STRIDE..=to).contains(&from) => self.apply(tables, from, to),
+            _ => self.after(commits),
+        }
     }
 
     /// Checks that `found` has the first `acknowledged` commits, a complete prefix of the later ones up to `issued`,
     /// and nothing else. Returns the number of commits found, or the least if several fit.
     pub fn check(&self, acknowledged: u64, issued: u64, found: &Tables) -> Result<u64, Mismatch> {
-        let mut expected = self.after(acknowledged);
-        let mut commits = acknowledged;
-        while expected != *found {
-            let Some(next) = self.commits.get(usize_of(commits)).filter(|_| commits < issued) else {
-                let difference = difference(&self.after(acknowledged), found);
-                return Err(Mismatch { acknowledged, issued, difference });
-            };
-            next.iter().for_each(|change| change.apply(&mut expected));
-            commits += 1;
-        }
-        Ok(commits)
+        let least = self.after_for_check(acknowledged);
+        let commits = if least == *found {
+            Some(acknowledged)
+        } else {
+            self.find_later(acknowledged, issued, least.clone(), found)
+        };
+        let checked = commits.ok_or_else(|| Mismatch { acknowledged, issued, difference: difference(&least, found) });
+        let at = usize_of(acknowledged).min(self.commits.len());
+        *self.last_check.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, least));
+        checked
+    }
+
+    /// The least number of commits after `acknowledged`, up to `issued`, with the content `found`. `expected` is the
+    /// content after `acknowledged`.
+    fn find_later(&self, acknowledged: u64, issued: u64, mut expected: Tables, found: &Tables) -> Option<u64> {
+        let later = self.commits.get(usize_of(acknowledged)..)?;
+        (acknowledged + 1..=issued).zip(later).find_map(|(commits, changes)| {
+            changes.iter().for_each(|change| change.apply(&mut expected));
+            (expected == *found).then_some(commits)
+        })
     }
 }
 

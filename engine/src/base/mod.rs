@@ -11,6 +11,7 @@ pub mod damage;
 pub mod error;
 pub mod ids;
 pub mod limits;
+mod processors;
 #[doc(hidden)]
 pub mod varint;
 #[doc(hidden)]
@@ -19,3 +20,4 @@ pub mod watermark;
 pub use damage::Damage;
 pub use error::{Error, Result};
 pub use ids::{Lsn, PageId, TableId};
+pub(crate) use processors::processors;

@@ -55,7 +55,7 @@ struct ReadAheadState {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedReadAhead {
     file: Arc<File>,
     state: Mutex<ReadAheadState>,
     /// There are new pieces to be read.
@@ -68,7 +68,7 @@ struct Shared {
 /// no such threads. There nothing is read ahead, and a read or a drop waits for neither a piece nor a lock.
 #[derive(Debug)]
 pub(super) struct FileReadAhead {
-    shared: Arc<Shared>,
+    shared: Arc<SharedReadAhead>,
     opener: Opener,
     /// They start when they are first needed.
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -150,7 +150,7 @@ impl FileReadAhead {
     }
 
     pub(super) fn new(file: Arc<File>) -> FileReadAhead {
-        let shared = Shared { file, state: Mutex::default(), work: Condvar::new(), read: Condvar::new() };
+        let shared = SharedReadAhead { file, state: Mutex::default(), work: Condvar::new(), read: Condvar::new() };
         FileReadAhead { shared: Arc::new(shared), opener: Opener::this(), threads: Mutex::default() }
     }
 
@@ -232,7 +232,7 @@ impl FileReadAhead {
     }
 }
 
-impl Shared {
+impl SharedReadAhead {
     /// Reads pieces until the file is closed.
     fn read_pieces(&self) {
         let mut state = self.state.lock();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_ahead_is_used_once() {
+    fn a_piece_that_was_read_ahead_is_used_once() {
         let ahead = FileReadAhead::new(file(1 << 20));
         let mut bytes = [0; 8192];
         assert!(!ahead.take(0, &mut bytes));
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_whose_end_is_used_first_stays() {
+    fn a_piece_stays_if_its_end_is_used_first() {
         let ahead = FileReadAhead::new(file(1 << 20));
         ahead.begin(0, 16_384);
         let mut bytes = [0; 4096];

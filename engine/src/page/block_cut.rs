@@ -4,7 +4,7 @@
 
 use super::keys::{Blocks, granule};
 use super::records::RecordListKind;
-use super::separator::{SeparatorRule, Split};
+use super::separator::{PendingEntry, SeparatorRule, Split};
 use super::view::Page;
 use crate::base::bytes;
 use crate::base::limits::PAGE_HEADER;
@@ -13,9 +13,6 @@ use crate::base::limits::PAGE_HEADER;
 /// cut or the one after it fits. The limit bounds the search in a damaged page.
 const NEAR: usize = 16;
 
-/// An entry that one of the halves is to receive: its slot, its key, the bytes of its record.
-type Pending<'a> = (usize, &'a [u8], usize);
-
 /// A cut: how many entries of the page stay left, and whether the pending entry goes after them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct BlockCut {
@@ -23,10 +20,10 @@ struct BlockCut {
     pending_left: bool,
 }
 
-struct Cutter<'a> {
+struct BlockCutter<'a> {
     page: Page<'a>,
     list: Blocks<'a>,
-    pending: Option<Pending<'a>>,
+    pending: Option<PendingEntry<'a>>,
     rule: SeparatorRule,
     /// The bytes of the entries before each slot, and of all entries. Empty until the middle is needed.
     before: Vec<usize>,
@@ -38,11 +35,11 @@ struct Cutter<'a> {
 pub(super) fn choose(
     page: Page<'_>,
     list: Blocks<'_>,
-    pending: Option<Pending<'_>>,
+    pending: Option<PendingEntry<'_>>,
     rule: SeparatorRule,
 ) -> Option<Split> {
     let pending = pending.map(|(slot, key, record)| (slot.min(page.count()), key, record));
-    let mut cutter = Cutter { page, list, pending, rule, before: Vec::new(), records: Vec::new() };
+    let mut cutter = BlockCutter { page, list, pending, rule, before: Vec::new(), records: Vec::new() };
     if page.records() != RecordListKind::None {
         let records = page.record_list();
         cutter.records = sums((0..page.count()).map(|slot| records.entry_bytes(slot)));
@@ -71,7 +68,7 @@ fn sums(each: impl Iterator<Item = usize>) -> Vec<usize> {
     std::iter::once(0).chain(so_far).collect()
 }
 
-impl Cutter<'_> {
+impl BlockCutter<'_> {
     /// Returns the bytes of the records before a slot.
     fn records_before(&self, slot: usize) -> usize {
         self.records.get(slot.min(self.page.count())).copied().unwrap_or(0)

@@ -17,6 +17,9 @@ const LENGTH_FIELDS: usize = 5;
 /// [`KeyListKind::spare`](super::keys::KeyListKind::spare).
 const SLOT_BYTES: usize = 8;
 
+/// An entry that one of the halves is to receive: its slot, the image of its key, the bytes of its record.
+pub(super) type PendingEntry<'a> = (usize, &'a [u8], usize);
+
 /// The rule that chooses separators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SeparatorRule {
@@ -56,7 +59,7 @@ pub struct Split {
     pub long: bool,
 }
 
-/// Chooses where to cut `page`, which is to receive an entry of `(slot, key image, bytes of its record)`. Both halves
+/// Chooses where to cut `page`, which is to receive `pending`. Both halves
 /// fit their pages under the new fences if no entry exceeds `limits::max_entry`. Usually the half of the pending entry
 /// has room for it, too. It may have none if the entries of the key list take many bytes beside their keys, and the
 /// pending entry and its neighbour are nearly as long as `limits::max_entry`. Then the caller searches again and
@@ -67,15 +70,15 @@ pub struct Split {
 ///
 /// # Errors
 /// `Error::Corrupt` if no cut fits, which never happens for a sound page.
-pub fn choose_split(page: Page<'_>, pending: Option<(usize, &[u8], usize)>, rule: SeparatorRule) -> Result<Split> {
+pub fn choose_split(page: Page<'_>, pending: Option<PendingEntry<'_>>, rule: SeparatorRule) -> Result<Split> {
     if let Some(list) = page.key_list().blocks() {
         let split = block_cut::choose(page, list, pending, rule);
         return split.ok_or_else(|| Error::corrupt(page.id(), "its blocks cannot be divided between two pages"));
     }
-    let cutter = Cutter::new(page, pending, rule);
+    let cutter = SlottedCutter::new(page, pending, rule);
     let append = pending.is_some_and(|(slot, ..)| slot == page.count()) && !page.has_upper_fence();
     // First with room for capacities that are rounded up; if no such cut fits, as close as the entries allow.
-    let choose = |cutter: &Cutter<'_>| if append { cutter.last() } else { cutter.best(rule) };
+    let choose = |cutter: &SlottedCutter<'_>| if append { cutter.last() } else { cutter.best(rule) };
     match choose(&cutter).or_else(|| choose(&cutter.clone().exact())) {
         Some(cut) => Ok(cutter.split(cut)),
         None => choose_split_without_pending(page, rule),
@@ -88,7 +91,7 @@ pub fn choose_split(page: Page<'_>, pending: Option<(usize, &[u8], usize)>, rule
 /// (DB2) or with a long part (PkB) takes up to 20.
 #[cold]
 pub(super) fn choose_split_without_pending(page: Page<'_>, rule: SeparatorRule) -> Result<Split> {
-    let cutter = Cutter::new(page, None, rule).exact();
+    let cutter = SlottedCutter::new(page, None, rule).exact();
     match cutter.best(rule) {
         Some(cut) => Ok(cutter.split(cut)),
         None => Err(Error::corrupt(page.id(), "its entries cannot be divided between two pages")),
@@ -103,10 +106,10 @@ enum CutEntry<'a> {
 
 /// Evaluates cuts. A cut index counts the entries on its left, including the pending one.
 #[derive(Clone)]
-struct Cutter<'a> {
+struct SlottedCutter<'a> {
     page: Page<'a>,
     list: KeyList<'a>,
-    pending: Option<(usize, &'a [u8], usize)>,
+    pending: Option<PendingEntry<'a>>,
     /// Separators are whole keys: because of the rule, or because the page is an inner one.
     whole: bool,
     /// The bytes on the left of each cut, from no entries to all entries.
@@ -166,8 +169,8 @@ impl Measure {
     }
 }
 
-impl<'a> Cutter<'a> {
-    fn new(page: Page<'a>, pending: Option<(usize, &'a [u8], usize)>, rule: SeparatorRule) -> Cutter<'a> {
+impl<'a> SlottedCutter<'a> {
+    fn new(page: Page<'a>, pending: Option<PendingEntry<'a>>, rule: SeparatorRule) -> SlottedCutter<'a> {
         let count = page.count();
         let pending = pending.map(|(slot, key, record)| (slot.min(count), key, record));
         let (list, records, walked) = (page.key_list(), page.record_list(), Measure::all(page));
@@ -199,7 +202,7 @@ impl<'a> Cutter<'a> {
         let fronts = (front + page.lower_fence().len(), front + page.upper_rest_len());
         let granule = granule(page.bytes().len());
         let spare = page.keys().spare(granule);
-        Cutter {
+        SlottedCutter {
             page,
             list,
             pending,
@@ -213,11 +216,11 @@ impl<'a> Cutter<'a> {
     }
 
     /// The same cuts, for which only as much room is needed as the entries of each half take.
-    fn exact(self) -> Cutter<'a> {
+    fn exact(self) -> SlottedCutter<'a> {
         let records = if self.page.records() == RecordListKind::Variable { 2 } else { 0 };
         let slot_bytes = self.page.keys().slot_bytes() + records;
         let granule = granule(self.page.bytes().len());
-        Cutter { spare: 0, unused: Unused::Exact { slot_bytes, granule }, ..self }
+        SlottedCutter { spare: 0, unused: Unused::Exact { slot_bytes, granule }, ..self }
     }
 
     fn suffix_len(&self, slot: usize) -> usize {

@@ -12,14 +12,13 @@ mod tests;
 
 pub use number::{Number, NumberType};
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, processors};
 use crate::db::types::{Key, Value};
 use crate::db::{ReadOnlyTable, ReadOnlyUntypedTable, encode_bounds};
 use crate::txn::KeyRange;
 use run::Plan;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
-use std::sync::LazyLock;
 
 /// The default limit of numbers that a query keeps in memory: about 50 MB.
 ///
@@ -137,7 +136,7 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
     }
 
     fn over(table: &'t ReadOnlyUntypedTable) -> Query<'t, K, V> {
-        let (range, threads) = (KeyRange::default(), default_threads());
+        let (range, threads) = (KeyRange::default(), processors());
         Query { table, range, filter: None, threads, most: MOST_NUMBERS, of: PhantomData }
     }
 
@@ -266,11 +265,4 @@ impl<'t> Query<'t, &'static [u8], &'static [u8]> {
 fn undecodable(table: &ReadOnlyUntypedTable, part: &str, what: &str) -> Error {
     let why = format!("an entry has {part} that cannot be decoded: {what}");
     Error::TableState { table: table.name().to_owned(), why }
-}
-
-/// The available parallelism of the machine. The system reads files to compute it, which takes longer than a small
-/// query, so it is computed once.
-fn default_threads() -> usize {
-    static THREADS: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
-    *THREADS
 }

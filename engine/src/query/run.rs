@@ -343,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_whose_thread_is_refused_is_done_all_the_same() {
+    fn a_share_is_done_even_if_the_system_refuses_its_thread() {
         let ranges: Vec<KeyRange> = (0..5u8).map(|n| KeyRange { lower: vec![n], upper: None }).collect();
         let lower = |range: &KeyRange| range.lower.clone();
         // No system has room for such a stack.

@@ -3,7 +3,7 @@
 
 use super::superblock::{self, Chosen, FRONT, ID_SLACK, Meta, SUPERBLOCK, Superblock};
 use super::syncs::Syncs;
-use super::totals::{Counters, WriteTotals};
+use super::totals::{StoreCounters, WriteTotals};
 use super::{StoreKind, StoreOptions};
 use crate::base::{Error, Result, limits};
 use crate::io::{CountedDisk, Disk, WriteCounts, WriteKind};
@@ -25,7 +25,7 @@ pub struct DatabaseFile {
     /// The greatest high water that [`DatabaseFile::make_known`] was called with: no later superblock may have less.
     raised: AtomicU32,
     syncs: Syncs,
-    counters: Counters,
+    counters: StoreCounters,
     /// The totals of the writes before the file was opened.
     earlier: WriteTotals,
 }
@@ -64,7 +64,7 @@ impl DatabaseFile {
 
     /// The file whose valid superblock is this one.
     pub(super) fn of(disk: Arc<dyn Disk>, path: &Path, current: Chosen) -> DatabaseFile {
-        let counters = Counters::default();
+        let counters = StoreCounters::default();
         DatabaseFile {
             disk: Arc::new(CountedDisk::data(disk, counters.writes.clone())),
             path: path.to_owned(),

@@ -1,5 +1,5 @@
 //! [`WriteTotals`]: how many bytes, write calls and syncs a database has had, in a form that fits in a superblock.
-//! [`Counters`] counts them. `io` defines the kinds of writes.
+//! [`StoreCounters`] counts them. `io` defines the kinds of writes.
 
 use crate::base::bytes::{get_u64, put_u64};
 use crate::io::{WriteCounts, WriteKind, Written};
@@ -150,13 +150,13 @@ impl WriteTotals {
 
 /// Counts what is written to an open database. The counts need no order among each other.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct StoreCounters {
     pub(super) writes: Arc<WriteCounts>,
     user_bytes: AtomicU64,
     forced_log_syncs: AtomicU64,
 }
 
-impl Counters {
+impl StoreCounters {
     /// The totals so far.
     pub(super) fn totals(&self) -> WriteTotals {
         WriteTotals {

@@ -4,7 +4,7 @@ use super::edit::slot_u16;
 use super::long_key::is_long;
 use super::many::LeafHint;
 use super::search::{LeafTarget, child_of};
-use super::split::Pending;
+use super::split::PendingInsert;
 use super::{PageWrite, Tree};
 use crate::base::{Error, PageId, Result, limits};
 use crate::page::{Page, PageOp, Record};
@@ -105,7 +105,7 @@ impl Tree {
                 return Ok(false);
             }
             drop(leaf);
-            let pending = Pending { slot, image, key, record_bytes: record.bytes.len() };
+            let pending = PendingInsert { slot, image, key, record_bytes: record.bytes.len() };
             self.split_leaf(store, key, Some(pending))?;
         }
         Err(Error::corrupt(self.root, "splitting its pages makes no room for an entry"))

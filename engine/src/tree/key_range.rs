@@ -112,7 +112,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_merged_list_holds_what_its_parts_hold(parts in prop::collection::vec(key_range(), 0..8), key in 0u8..31) {
+        fn a_merged_list_has_the_keys_of_its_parts(parts in prop::collection::vec(key_range(), 0..8), key in 0u8..31) {
             let parts: Vec<KeyRange> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             let mut list = Vec::new();
             parts.iter().for_each(|part| part.clone().merge_into(&mut list));

@@ -12,7 +12,7 @@ use crate::page::{Page, PageBuilder, PageOp, PageSpec, Record, SeparatorRule, ch
 
 /// The entry that a split makes room for.
 #[derive(Clone, Copy)]
-pub(super) struct Pending<'a> {
+pub(super) struct PendingInsert<'a> {
     /// The slot where it will be inserted.
     pub(super) slot: usize,
     /// The image of the key.
@@ -37,7 +37,12 @@ enum Separator {
 
 impl Tree {
     /// Makes room in the leaf that covers `key`, or in one of the pages above it. The caller starts again.
-    pub(super) fn split_leaf<S: PageWrite>(&self, store: &S, key: &[u8], pending: Option<Pending<'_>>) -> Result<()> {
+    pub(super) fn split_leaf<S: PageWrite>(
+        &self,
+        store: &S,
+        key: &[u8],
+        pending: Option<PendingInsert<'_>>,
+    ) -> Result<()> {
         let (path, leaf) = self.path_to(store, key)?;
         self.split_page(store, &path, leaf, pending)
     }
@@ -76,7 +81,7 @@ impl Tree {
         store: &S,
         path: &[PathStep],
         id: PageId,
-        pending: Option<Pending<'_>>,
+        pending: Option<PendingInsert<'_>>,
     ) -> Result<()> {
         let Some((&PathStep { id: parent_id, slot }, above)) = path.split_last() else {
             return self.split_root(store, pending);
@@ -97,7 +102,7 @@ impl Tree {
         if !would_insert(Page::new(&parent), slot + 1, trial, Record::inline(&record))? {
             drop(left);
             drop(parent);
-            let pending = Pending { slot: slot + 1, image: trial, key: &[], record_bytes: record.len() };
+            let pending = PendingInsert { slot: slot + 1, image: trial, key: &[], record_bytes: record.len() };
             return self.split_page(store, above, parent_id, Some(pending));
         }
         let separator = self.store_separator(store, cut.separator)?;
@@ -120,7 +125,7 @@ impl Tree {
         self.must_fit(store, &mut parent, &insert)
     }
 
-    fn split_root<S: PageWrite>(&self, store: &S, pending: Option<Pending<'_>>) -> Result<()> {
+    fn split_root<S: PageWrite>(&self, store: &S, pending: Option<PendingInsert<'_>>) -> Result<()> {
         let cut = self.choose_cut(store, self.root, pending)?;
         let mut root = store.latch(self.root)?;
         let level = Page::new(&root).level();
@@ -151,7 +156,7 @@ impl Tree {
 
     /// Chooses the position of a split, and the separator. The caller holds no latch: runs of keys are read here, and a
     /// corrupt run may refer to any page.
-    fn choose_cut<S: PageRead>(&self, store: &S, id: PageId, pending: Option<Pending<'_>>) -> Result<SplitPoint> {
+    fn choose_cut<S: PageRead>(&self, store: &S, id: PageId, pending: Option<PendingInsert<'_>>) -> Result<SplitPoint> {
         let latched = store.read(id)?;
         let page = Page::new(&latched);
         let entry = pending.map(|p| (p.slot, p.image, p.record_bytes));

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_while_a_checkpoint_is_taken_counts_after_it() {
+    fn pages_changed_during_a_checkpoint_count_after_it() {
         let work = RedoWork::of_recovery(100, PageSet::default());
         work.note(&ids(0..10));
         assert_eq!(work.amount(50), Amount { bytes: 150, pages: 10 });

@@ -155,7 +155,7 @@ fn a_database_is_locked_during_its_conversion() -> Result<()> {
 }
 
 #[test]
-fn what_a_killed_conversion_has_left_is_removed_by_the_next_one() -> Result<()> {
+fn the_files_of_a_killed_conversion_are_removed_by_the_next_one() -> Result<()> {
     let mut rng = fastrand::Rng::with_seed(4);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
@@ -271,7 +271,7 @@ fn intrude(early: bool) -> Result<()> {
 }
 
 #[test]
-fn what_is_no_database_is_refused_and_left_alone() {
+fn a_file_that_is_no_database_is_refused_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join(path);
     fs::write(at("empty"), "").unwrap();

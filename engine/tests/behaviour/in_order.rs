@@ -121,7 +121,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn snapshots_see_what_they_saw_whatever_comes_in_order(
+    fn snapshots_stay_the_same_while_entries_are_added_in_order(
         all in prop::collection::vec(writes(), 1..10),
         shift in 9u32..15,
         in_memory: bool,

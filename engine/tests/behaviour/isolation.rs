@@ -99,7 +99,7 @@ fn transfers_keep_the_sum_in_every_snapshot_and_reads_are_repeatable() -> Result
 }
 
 #[test]
-fn a_snapshot_outlives_all_that_is_done_to_what_it_shows() -> Result<()> {
+fn a_snapshot_stays_the_same_when_its_tables_are_changed_and_removed() -> Result<()> {
     let volume = FailingVolume::new(0);
     let db = options().create_on(Arc::new(volume), "t.duramen")?;
     let put = |table: &str, key: u32, len: usize| Change::Put {

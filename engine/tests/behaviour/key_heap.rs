@@ -109,7 +109,7 @@ fn a_table_and_a_range_are_given_back_in_a_small_cache() -> Result<()> {
 }
 
 #[test]
-fn a_neighbour_whose_key_is_damaged_is_met_before_anything_changes() -> Result<()> {
+fn a_damaged_key_of_a_neighbour_is_found_before_anything_changes() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.duramen");
     let long: Vec<u8> = [&b"m"[..], &[b'x'; 1500], b"TAILMARK", &[b'y'; 400]].concat();

@@ -41,7 +41,7 @@ fn agree(db: &Database, drive: &DriveVolume, what: &str) {
 }
 
 #[test]
-fn the_totals_are_what_a_drive_counts_also_after_reopening() -> Result<()> {
+fn the_totals_equal_the_counts_of_a_drive_also_after_reopening() -> Result<()> {
     for store in [StoreKind::Table, StoreKind::Shadow] {
         for shape in [LogShape::Packed, LogShape::Sparse] {
             let drive = Arc::new(DriveVolume::new(Arc::new(MemoryVolume::new())));
@@ -74,7 +74,7 @@ fn the_totals_are_what_a_drive_counts_also_after_reopening() -> Result<()> {
 }
 
 #[test]
-fn a_crash_forgets_only_what_came_after_the_last_checkpoint() -> Result<()> {
+fn a_crash_loses_only_counts_after_the_last_checkpoint() -> Result<()> {
     for store in [StoreKind::Table, StoreKind::Shadow] {
         let volume = FailingVolume::new(1);
         let db = options(store, LogShape::Packed).create_on(Arc::new(volume.clone()), NAME)?;

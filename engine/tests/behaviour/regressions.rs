@@ -301,7 +301,7 @@ impl Hooks for Rival {
 }
 
 #[test]
-fn of_two_creators_the_later_does_not_replace_the_earlier() -> Result<()> {
+fn a_creator_does_not_replace_the_file_of_an_earlier_creator() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
     let rival = Arc::new(Rival { path: Mutex::new(Some(path.clone())), created: Mutex::default() });

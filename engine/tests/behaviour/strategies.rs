@@ -102,7 +102,7 @@ fn an_analysis_measures_pages_and_chooses_after_the_formulas() -> Result<()> {
 }
 
 #[test]
-fn an_analysis_compares_with_what_the_pages_take_now() -> Result<()> {
+fn an_analysis_compares_with_the_present_size_of_the_pages() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.duramen");
     build(&path)?;
@@ -126,7 +126,7 @@ fn an_analysis_compares_with_what_the_pages_take_now() -> Result<()> {
 }
 
 #[test]
-fn a_compaction_compresses_what_the_strategy_chooses_and_back() -> Result<()> {
+fn a_compaction_compresses_the_chosen_tables_and_undoes_it() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.duramen");
     let model = build(&path)?;

@@ -170,7 +170,7 @@ fn numbers_change_in_one_batch_among_other_changes_of_the_catalog() -> Result<()
 }
 
 #[test]
-fn a_number_changes_once_wherever_a_large_commit_and_its_recovery_are_interrupted() -> Result<()> {
+fn a_number_changes_once_if_a_large_commit_and_its_recovery_are_interrupted_anywhere() -> Result<()> {
     STORES.into_iter().try_for_each(interrupt)
 }
 

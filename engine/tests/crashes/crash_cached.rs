@@ -166,7 +166,7 @@ fn assert_stopped(db: &Database, volume: &FailingVolume, what: &str) -> Result<(
 
 /// The first process goes on after a failed sync, as long as it is let.
 #[test]
-fn after_any_failed_sync_nothing_is_acknowledged_and_what_was_survives_a_later_power_cut() -> Result<()> {
+fn after_any_failed_sync_nothing_is_acknowledged_and_earlier_commits_survive_a_power_cut() -> Result<()> {
     let (wanted, first) = (number("DURAMEN_CRASH_STATES", 20_000) / 20, number("DURAMEN_CRASH_SEED", 1) as u64);
     STORES.into_iter().try_for_each(|store| survive_failed_syncs(store, wanted / STORES.len(), first))
 }
@@ -242,7 +242,7 @@ fn lose_superblocks(store: StoreKind) -> Result<()> {
 /// A page written outside the log gets no sync, and is only in the file cache. The next process uses the page for
 /// something else and dies before it writes the page. Redo of the third process then finds the old image.
 #[test]
-fn an_image_whose_sync_has_failed_is_no_base_of_a_delta() -> Result<()> {
+fn an_image_with_a_failed_sync_is_no_base_of_a_delta() -> Result<()> {
     let (volume, mut model) = (FailingVolume::new(0), Model::new());
     // With chains of deltas.
     let mut session = Session::create(StoreKind::Shadow, 2, &volume, &mut model)?;

@@ -71,7 +71,7 @@ fn cut(store: StoreKind, volume: &FailingVolume, empty: bool, may_be_absent: imp
 }
 
 #[test]
-fn a_creation_that_is_cut_anywhere_leaves_what_was_there_or_a_whole_database() -> Result<()> {
+fn a_creation_that_is_cut_anywhere_leaves_the_former_file_or_a_whole_database() -> Result<()> {
     for (store, empty) in cases() {
         let volume = folder(empty)?;
         let db = options().store(store).create_on(Arc::new(volume.clone()), NAME)?;

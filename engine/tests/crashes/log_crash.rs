@@ -228,7 +228,7 @@ fn try_cut(volume: &FailingVolume, cut: Cut, shape: LogShape, possible: &[Vec<u8
 }
 
 #[test]
-fn any_power_cut_and_any_cut_of_its_recovery_keeps_what_was_acknowledged() {
+fn any_power_cut_and_any_cut_of_its_recovery_keeps_acknowledged_records() {
     let mut states = 0;
     for (number, script) in SCRIPTS.into_iter().enumerate() {
         for shape in SHAPES {
@@ -255,7 +255,7 @@ fn any_power_cut_and_any_cut_of_its_recovery_keeps_what_was_acknowledged() {
 }
 
 #[test]
-fn a_failed_sync_then_a_recovery_then_a_power_cut_keeps_what_was_acknowledged() {
+fn a_failed_sync_then_a_recovery_then_a_power_cut_keeps_acknowledged_records() {
     for script in SCRIPTS {
         for shape in SHAPES {
             for calls in 0.. {
@@ -293,7 +293,7 @@ fn reused(volume: &FailingVolume) -> usize {
 }
 
 #[test]
-fn histories_in_which_segments_are_used_again_keep_what_was_acknowledged() {
+fn histories_that_reuse_segments_keep_acknowledged_records() {
     let (mut states, mut again) = (0, 0);
     for seed in 0..80 {
         let mut rng = fastrand::Rng::with_seed(seed);

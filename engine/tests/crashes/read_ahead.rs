@@ -95,11 +95,11 @@ fn watched(volume: Arc<MemoryVolume>) -> (Arc<HookedVolume<Watch>>, Arc<Watch>) 
 }
 
 #[test]
-fn a_scan_a_check_and_a_commit_hint_what_they_read() -> Result<()> {
-    STORES.into_iter().try_for_each(hint_what_is_read)
+fn a_scan_a_check_and_a_commit_hint_the_pages_that_they_read() -> Result<()> {
+    STORES.into_iter().try_for_each(hint_pages_to_read)
 }
 
-fn hint_what_is_read(store: StoreKind) -> Result<()> {
+fn hint_pages_to_read(store: StoreKind) -> Result<()> {
     let (volume, watch) = watched(built(store)?);
     let db = options(1 << 16).open_on(volume.clone(), NAME)?;
     let scan = || Ok(db.begin_read()?.open_table(TABLE)?.iter().filter(Result::is_ok).count());

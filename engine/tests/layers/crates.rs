@@ -171,7 +171,7 @@ fn own_files(folder: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn no_crate_uses_what_it_may_not() {
+fn no_crate_uses_a_forbidden_item() {
     let hidden = hidden();
     let mut wrong = Vec::new();
     for (folder, own, uses) in FOLDERS {

@@ -4,7 +4,7 @@
 use super::claims::{ALL, Measure};
 use super::measure::Results;
 use super::paper::{Axis, Figure, STORES};
-use super::runs::{Run, Shape, Store};
+use super::runs::{Population, Run, Store};
 use crate::Result;
 use crate::bars::{Bar, Bars};
 use crate::chart::Chart;
@@ -106,7 +106,7 @@ pub(super) fn csv(runs: &[Run], results: &Results, out: impl Write) -> Result<()
     writer.write_record(about.into_iter().chain(ALL.iter().map(|measure| measure.name())))?;
     for run in runs {
         let Some(object) = results.get(run) else { continue };
-        let Shape { page, record, store, .. } = run.shape;
+        let Population { page, record, store, .. } = run.shape;
         let value_at =
             |path: &str| object.pointer(path).map_or_else(String::new, |value| value.to_string().replace('"', ""));
         let about = [
@@ -139,7 +139,7 @@ pub(super) fn table(figure: &Figure, results: &Results) -> String {
     figure.measures.iter().for_each(|measure| html += &format!("<th>{}</th>", measure.name()));
     html += "</tr>\n";
     for run in &figure.runs {
-        let Shape { page, record, scale, store } = run.shape;
+        let Population { page, record, scale, store } = run.shape;
         let (page, leaves, flush, threads) = (page / 1024, scale.leaves(), run.logging.flush(), run.threads);
         html += &format!("<tr><td>{store}</td><td>{record} B, {page} KiB, {leaves} leaves, {flush}, {threads}</td>");
         figure.measures.iter().for_each(|measure| html += &format!("<td>{}</td>", number(*measure, run, results)));

@@ -1,7 +1,7 @@
 //! Measures the runs of the figures. The use of the results must not be in this file.
 
 use super::Args;
-use super::runs::{Run, Shape};
+use super::runs::{Population, Run};
 use crate::claims;
 use crate::kept::Kept;
 use crate::progress::Progress;
@@ -25,7 +25,7 @@ const FILE: &str = "runs.jsonl";
 pub(super) fn measure(runs: &[Run], args: &Args, mut done: impl FnMut(&Results) -> Result<()>) -> Result<Results> {
     let mut results: Results = peers::load(args, runs)?.into_iter().collect();
     let (mut kept, found) = Kept::begin(&args.out.join(FILE), args.resume)?;
-    let mut shapes: BTreeMap<Shape, Vec<(Run, writes::Args)>> = BTreeMap::new();
+    let mut shapes: BTreeMap<Population, Vec<(Run, writes::Args)>> = BTreeMap::new();
     for run in runs {
         let Some(options) = run.options(args) else { continue };
         let workload = report::workload(&options);
@@ -62,7 +62,7 @@ pub(super) fn measure(runs: &[Run], args: &Args, mut done: impl FnMut(&Results) 
 }
 
 /// The runs of each shape that are not yet measured.
-type Left = Mutex<BTreeMap<Shape, Vec<(Run, writes::Args)>>>;
+type Left = Mutex<BTreeMap<Population, Vec<(Run, writes::Args)>>>;
 
 /// Measures shapes until none is left, or until the receiver of the results has ended.
 fn work(left: &Left, sender: &Sender<Result<(Run, Value)>>) {

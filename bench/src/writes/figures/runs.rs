@@ -79,14 +79,14 @@ impl Logging {
 
 /// The parameters of a populated database, which several runs share.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Shape {
+pub(super) struct Population {
     pub(super) scale: Scale,
     pub(super) page: u64,
     pub(super) record: u32,
     pub(super) store: Store,
 }
 
-impl Shape {
+impl Population {
     pub(super) fn leaves(&self) -> u64 {
         self.scale.leaves() * FRAMES
     }
@@ -100,7 +100,7 @@ impl Shape {
 /// One run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Run {
-    pub(super) shape: Shape,
+    pub(super) shape: Population,
     pub(super) logging: Logging,
     pub(super) threads: u32,
 }
@@ -108,22 +108,22 @@ pub(super) struct Run {
 impl Run {
     /// Returns the run for the paper's 150 GB with records of 128 bytes, pages of 8 KiB and one thread.
     pub(super) fn far(store: Store) -> Run {
-        let shape = Shape { scale: Scale::Far, page: 8192, record: 128, store };
+        let shape = Population { scale: Scale::Far, page: 8192, record: 128, store };
         Run { shape, logging: Logging::Minute, threads: 1 }
     }
 
     /// Returns the same run for the paper's 500 GB.
     pub(super) fn near(store: Store) -> Run {
         let run = Run::far(store);
-        Run { shape: Shape { scale: Scale::Near, ..run.shape }, ..run }
+        Run { shape: Population { scale: Scale::Near, ..run.shape }, ..run }
     }
 
     pub(super) fn record(self, record: u32) -> Run {
-        Run { shape: Shape { record, ..self.shape }, ..self }
+        Run { shape: Population { record, ..self.shape }, ..self }
     }
 
     pub(super) fn page(self, page: u64) -> Run {
-        Run { shape: Shape { page, ..self.shape }, ..self }
+        Run { shape: Population { page, ..self.shape }, ..self }
     }
 
     pub(super) fn threads(self, threads: u32) -> Run {
@@ -136,7 +136,7 @@ impl Run {
 
     /// Returns the options of the benchmark; `None` for another store.
     pub(super) fn options(&self, args: &Args) -> Option<writes::Args> {
-        let Shape { page, record, store, .. } = self.shape;
+        let Population { page, record, store, .. } = self.shape;
         let (store, persist_table, delta) = match store {
             Store::Table => (writes::Store::Table, false, DeltaBlocks::OFF),
             Store::Baseline => (writes::Store::Table, true, DeltaBlocks::OFF),
@@ -173,7 +173,7 @@ impl Run {
 
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shape { scale, page, record, store } = self.shape;
+        let Population { scale, page, record, store } = self.shape;
         let (leaves, page, flush) = (scale.leaves(), page / 1024, self.logging.flush());
         write!(f, "{store}, records of {record} B, pages of {page} KiB, {leaves} leaves for each page of the cache, ")?;
         write!(f, "log flushed {flush}, threads: {}", self.threads)

@@ -27,20 +27,20 @@ const CONTROLS: usize = 64;
 
 /// The lengths of the gaps under one control byte. Most groups have the same control byte as the groups before. A
 /// predicted branch is faster than waiting for the control byte.
-struct Shape {
+struct GapLengths {
     control: u8,
     len: usize,
     shuffle: __m512i,
 }
 
-impl Shape {
+impl GapLengths {
     /// # Safety
     /// The machine must have AVX-512.
     #[inline(always)]
-    unsafe fn new() -> Shape {
+    unsafe fn new() -> GapLengths {
         // SAFETY: guaranteed by the caller.
         let shuffle = unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(SHUFFLES[0].as_ptr().cast())) };
-        Shape { control: 0, len: 4, shuffle }
+        GapLengths { control: 0, len: 4, shuffle }
     }
 
     /// # Safety
@@ -126,7 +126,7 @@ impl<const STREAM: bool> Groups<'_, STREAM> {
     /// The machine must have AVX-512. `data` has four groups as long as the first one, and 16 bytes from the gaps of
     /// the last one on.
     #[inline(always)]
-    unsafe fn alike(&mut self, shape: &mut Shape) -> Option<__m512i> {
+    unsafe fn alike(&mut self, shape: &mut GapLengths) -> Option<__m512i> {
         // SAFETY: guaranteed by the caller.
         unsafe {
             let (from, controls) = (self.data.as_ptr().add(self.at), self.controls());
@@ -175,7 +175,7 @@ impl<const STREAM: bool> Groups<'_, STREAM> {
     unsafe fn whole(&mut self, gaps: usize, sink: &mut impl WideSink) -> bool {
         // SAFETY: guaranteed by the caller; the bytes of a group are read only if `data` has them.
         unsafe {
-            let mut shape = Shape::new();
+            let mut shape = GapLengths::new();
             while self.gap + 16 <= gaps && self.at + 4 * GROUP <= self.data.len() {
                 let unpacked = match self.alike(&mut shape) {
                     Some(unpacked) => unpacked,

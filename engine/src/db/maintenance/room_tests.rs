@@ -43,7 +43,7 @@ fn entries(db: &Database) -> Result<Vec<(u32, u8)>> {
 }
 
 #[test]
-fn a_checkpoint_of_the_places_frees_what_was_replaced_and_keeps_the_redo_point() -> Result<()> {
+fn a_checkpoint_of_the_places_frees_replaced_places_and_keeps_the_redo_point() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
     let db = filled(&options().superseded_bytes(64 << 10), &path)?;

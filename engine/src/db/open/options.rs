@@ -1,7 +1,7 @@
 //! [`Builder`]: the options of an open database. Each option has a default that fits most programs. No option changes
 //! the meaning of the data.
 
-use crate::base::{Error, Result, limits};
+use crate::base::{Error, Result, limits, processors};
 use crate::db::maintenance::progress::Listener;
 use crate::db::{Database, Phase, Progress};
 use crate::log::LogShape;
@@ -519,5 +519,5 @@ impl Builder {
 
 /// One for each processor, but at most 4.
 fn default_compression_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(4)
+    processors().min(4)
 }

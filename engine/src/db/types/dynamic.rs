@@ -30,19 +30,19 @@ const ARITY: std::ops::RangeInclusive<usize> = 2..=6;
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DynType {
-    pub(super) shape: Shape,
+    pub(super) shape: TypeShape,
 }
 
 /// The structure of a type.
 #[derive(Clone, Debug)]
-pub(super) enum Shape {
+pub(super) enum TypeShape {
     Bytes,
     Str,
     Unit,
     Number(&'static Number),
     Array(usize),
-    Tuple(Vec<Shape>),
-    Option(Box<Shape>),
+    Tuple(Vec<TypeShape>),
+    Option(Box<TypeShape>),
     /// A type that a program has defined.
     Own {
         name: Box<str>,
@@ -116,8 +116,8 @@ impl DynType {
     /// # Ok::<(), duramen::Error>(())
     /// ```
     pub fn named(name: &str, width: Option<usize>) -> DynType {
-        let own = || Shape::Own { name: name.into(), width };
-        DynType { shape: Shape::named(name, MAX_NESTING).unwrap_or_else(own) }
+        let own = || TypeShape::Own { name: name.into(), width };
+        DynType { shape: TypeShape::named(name, MAX_NESTING).unwrap_or_else(own) }
     }
 
     /// True for a type that a program has defined.
@@ -128,7 +128,7 @@ impl DynType {
     /// assert!(DynType::named("metres", None).is_own() && !DynType::named("u32", None).is_own());
     /// ```
     pub fn is_own(&self) -> bool {
-        matches!(self.shape, Shape::Own { .. })
+        matches!(self.shape, TypeShape::Own { .. })
     }
 
     /// True if encodings have the order of the values, so that a table can have keys of this type. It is true for all
@@ -143,9 +143,14 @@ impl DynType {
     /// ```
     pub fn is_key(&self) -> bool {
         match &self.shape {
-            Shape::Option(_) => false,
-            Shape::Number(number) => number.key,
-            Shape::Bytes | Shape::Str | Shape::Unit | Shape::Array(_) | Shape::Tuple(_) | Shape::Own { .. } => true,
+            TypeShape::Option(_) => false,
+            TypeShape::Number(number) => number.key,
+            TypeShape::Bytes
+            | TypeShape::Str
+            | TypeShape::Unit
+            | TypeShape::Array(_)
+            | TypeShape::Tuple(_)
+            | TypeShape::Own { .. } => true,
         }
     }
 
@@ -163,75 +168,76 @@ impl DynType {
     }
 }
 
-impl Shape {
+impl TypeShape {
     pub(super) fn width(&self) -> Option<usize> {
         match self {
-            Shape::Bytes | Shape::Str => None,
-            Shape::Unit => Some(0),
-            Shape::Number(number) => Some(number.width),
-            Shape::Array(width) => Some(*width),
-            Shape::Own { width, .. } => *width,
-            Shape::Tuple(parts) => parts.iter().try_fold(0, |sum: usize, part| sum.checked_add(part.width()?)),
-            Shape::Option(inner) => inner.width()?.checked_add(1),
+            TypeShape::Bytes | TypeShape::Str => None,
+            TypeShape::Unit => Some(0),
+            TypeShape::Number(number) => Some(number.width),
+            TypeShape::Array(width) => Some(*width),
+            TypeShape::Own { width, .. } => *width,
+            TypeShape::Tuple(parts) => parts.iter().try_fold(0, |sum: usize, part| sum.checked_add(part.width()?)),
+            TypeShape::Option(inner) => inner.width()?.checked_add(1),
         }
     }
 
     /// The structure of the type `name`, nested at most `depth` deeper; `None` if there is no such type.
-    fn named(name: &str, depth: usize) -> Option<Shape> {
-        if let Some(shape) = Shape::part_named(name) {
+    fn named(name: &str, depth: usize) -> Option<TypeShape> {
+        if let Some(shape) = TypeShape::part_named(name) {
             return Some(shape);
         }
         if let Some(inner) = name.strip_prefix("option<").and_then(|rest| rest.strip_suffix('>')) {
-            return Some(Shape::Option(Box::new(Shape::named(inner, depth.checked_sub(1)?)?)));
+            return Some(TypeShape::Option(Box::new(TypeShape::named(inner, depth.checked_sub(1)?)?)));
         }
         let parts = name.strip_prefix('(')?.strip_suffix(')')?.split(',');
-        let parts = parts.map(|part| Shape::part_named(part).filter(|part| DynType { shape: part.clone() }.is_key()));
-        Some(Shape::Tuple(parts.collect::<Option<Vec<_>>>()?)).filter(|tuple| tuple.arity_fits())
+        let parts =
+            parts.map(|part| TypeShape::part_named(part).filter(|part| DynType { shape: part.clone() }.is_key()));
+        Some(TypeShape::Tuple(parts.collect::<Option<Vec<_>>>()?)).filter(|tuple| tuple.arity_fits())
     }
 
     /// The structure of the type `name`, if it has no other types inside.
-    fn part_named(name: &str) -> Option<Shape> {
+    fn part_named(name: &str) -> Option<TypeShape> {
         match name {
-            "bytes" => return Some(Shape::Bytes),
-            "str" => return Some(Shape::Str),
-            "()" => return Some(Shape::Unit),
+            "bytes" => return Some(TypeShape::Bytes),
+            "str" => return Some(TypeShape::Str),
+            "()" => return Some(TypeShape::Unit),
             _ => {}
         }
         if let Some(number) = NUMBERS.iter().find(|number| number.name == name) {
-            return Some(Shape::Number(number));
+            return Some(TypeShape::Number(number));
         }
         let digits = name.strip_prefix("[u8;")?.strip_suffix(']')?;
         let width = digits.parse::<u32>().ok().filter(|width| width.to_string() == digits)?;
-        usize::try_from(width).ok().map(Shape::Array)
+        usize::try_from(width).ok().map(TypeShape::Array)
     }
 
     fn arity_fits(&self) -> bool {
-        !matches!(self, Shape::Tuple(parts) if !ARITY.contains(&parts.len()))
+        !matches!(self, TypeShape::Tuple(parts) if !ARITY.contains(&parts.len()))
     }
 }
 
-impl PartialEq for Shape {
+impl PartialEq for TypeShape {
     /// Two structures are equal if their names are.
-    fn eq(&self, other: &Shape) -> bool {
+    fn eq(&self, other: &TypeShape) -> bool {
         self.to_string() == other.to_string()
     }
 }
 
-impl Eq for Shape {}
+impl Eq for TypeShape {}
 
-impl fmt::Display for Shape {
+impl fmt::Display for TypeShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Shape::Bytes => f.write_str("bytes"),
-            Shape::Str => f.write_str("str"),
-            Shape::Unit => f.write_str("()"),
-            Shape::Number(number) => f.write_str(number.name),
-            Shape::Array(width) => write!(f, "[u8;{width}]"),
-            Shape::Tuple(parts) => {
-                write!(f, "({})", parts.iter().map(Shape::to_string).collect::<Vec<_>>().join(","))
+            TypeShape::Bytes => f.write_str("bytes"),
+            TypeShape::Str => f.write_str("str"),
+            TypeShape::Unit => f.write_str("()"),
+            TypeShape::Number(number) => f.write_str(number.name),
+            TypeShape::Array(width) => write!(f, "[u8;{width}]"),
+            TypeShape::Tuple(parts) => {
+                write!(f, "({})", parts.iter().map(TypeShape::to_string).collect::<Vec<_>>().join(","))
             }
-            Shape::Option(inner) => write!(f, "option<{inner}>"),
-            Shape::Own { name, .. } => f.write_str(name),
+            TypeShape::Option(inner) => write!(f, "option<{inner}>"),
+            TypeShape::Own { name, .. } => f.write_str(name),
         }
     }
 }
@@ -247,7 +253,7 @@ impl FromStr for DynType {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<DynType, Error> {
-        let shape = Shape::named(name, MAX_NESTING).ok_or_else(|| Error::Option {
+        let shape = TypeShape::named(name, MAX_NESTING).ok_or_else(|| Error::Option {
             option: "type",
             value: format!("\"{name}\""),
             expected: "bytes, str, u8 to u128, i8 to i128, f32, f64, bool, (), [u8;N], a tuple of two to six of \

@@ -202,7 +202,7 @@ fn prefixes_of_tuples_are_whole_parts_and_the_beginning_of_a_string() {
 }
 
 #[test]
-fn errors_of_text_name_the_text_and_what_is_expected() {
+fn errors_of_text_name_the_text_and_the_expected_form() {
     let message = |name: &str, text: &[u8]| name.parse::<DynType>().unwrap().encode_text(text).unwrap_err().to_string();
     assert_eq!(message("u8", b"256"), "\"256\" is not a value of type u8: it must be a whole number from 0 to 255");
     assert_eq!(message("str", b"a\xFF\n"), "\"a\\xff\\n\" is not a value of type str: it must be valid UTF-8");

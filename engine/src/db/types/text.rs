@@ -1,7 +1,7 @@
 //! The text form of the values of a [`DynType`], for programs whose users type values. The bytes are those of the
 //! static types.
 
-use super::dynamic::{DynType, Shape};
+use super::dynamic::{DynType, TypeShape};
 use super::escape::{push_escaped, push_escaped_prefix, take_escaped};
 use super::value::{Decoded, TUPLE_ENDS, Value, WRONG_LENGTH};
 use crate::base::bytes::take;
@@ -78,9 +78,9 @@ impl DynType {
     /// A description of what is wrong.
     pub fn check(&self, bytes: &[u8]) -> Result<(), &'static str> {
         match &self.shape {
-            Shape::Bytes => Ok(()),
+            TypeShape::Bytes => Ok(()),
             // For numbers of more than one byte, all bytes are valid.
-            Shape::Number(number) if number.width > 1 && bytes.len() == number.width => Ok(()),
+            TypeShape::Number(number) if number.width > 1 && bytes.len() == number.width => Ok(()),
             shape => shape.decode(bytes, &mut Vec::new()),
         }
     }
@@ -103,29 +103,29 @@ impl DynType {
     }
 }
 
-impl Shape {
+impl TypeShape {
     /// Appends the encoding of `text`, or returns what is wrong with it.
     fn encode(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         match self {
-            Shape::Bytes => out.extend_from_slice(text),
-            Shape::Str => {
+            TypeShape::Bytes => out.extend_from_slice(text),
+            TypeShape::Str => {
                 let text = std::str::from_utf8(text).map_err(|_| "it must be valid UTF-8".to_owned())?;
                 out.extend_from_slice(text.as_bytes());
             }
-            Shape::Unit if text.is_empty() => {}
-            Shape::Unit => return Err("it must be empty".to_owned()),
-            Shape::Number(number) => {
+            TypeShape::Unit if text.is_empty() => {}
+            TypeShape::Unit => return Err("it must be empty".to_owned()),
+            TypeShape::Number(number) => {
                 let parsed = std::str::from_utf8(text).is_ok_and(|text| (number.parse)(text, out));
                 if !parsed {
                     return Err(format!("it must be {}", (number.expected)()));
                 }
             }
-            Shape::Array(width) | Shape::Own { width: Some(width), .. } if text.len() != *width => {
+            TypeShape::Array(width) | TypeShape::Own { width: Some(width), .. } if text.len() != *width => {
                 return Err(format!("it must have {width} bytes, not {}", text.len()));
             }
-            Shape::Array(_) | Shape::Own { .. } => out.extend_from_slice(text),
-            Shape::Tuple(parts) => encode_tuple(parts, text, out)?,
-            Shape::Option(inner) => match text.strip_prefix(b"some:") {
+            TypeShape::Array(_) | TypeShape::Own { .. } => out.extend_from_slice(text),
+            TypeShape::Tuple(parts) => encode_tuple(parts, text, out)?,
+            TypeShape::Option(inner) => match text.strip_prefix(b"some:") {
                 Some(value) => {
                     out.push(1);
                     inner.encode(value, out)?;
@@ -140,15 +140,17 @@ impl Shape {
     /// Appends the text of the encoding `bytes`.
     fn decode(&self, bytes: &[u8], out: &mut Vec<u8>) -> Decoded<()> {
         match self {
-            Shape::Bytes => out.extend_from_slice(bytes),
-            Shape::Str => out.extend_from_slice(<&str>::decode(bytes)?.as_bytes()),
-            Shape::Unit => <()>::decode(bytes)?,
-            Shape::Number(number) => (number.print)(bytes, out)?,
-            Shape::Array(width) if bytes.len() == *width => out.extend_from_slice(bytes),
-            Shape::Own { width, .. } if width.is_none_or(|width| width == bytes.len()) => out.extend_from_slice(bytes),
-            Shape::Array(_) | Shape::Own { .. } => return Err(WRONG_LENGTH),
-            Shape::Tuple(parts) => decode_tuple(parts, bytes, out)?,
-            Shape::Option(inner) => match bytes.split_first() {
+            TypeShape::Bytes => out.extend_from_slice(bytes),
+            TypeShape::Str => out.extend_from_slice(<&str>::decode(bytes)?.as_bytes()),
+            TypeShape::Unit => <()>::decode(bytes)?,
+            TypeShape::Number(number) => (number.print)(bytes, out)?,
+            TypeShape::Array(width) if bytes.len() == *width => out.extend_from_slice(bytes),
+            TypeShape::Own { width, .. } if width.is_none_or(|width| width == bytes.len()) => {
+                out.extend_from_slice(bytes)
+            }
+            TypeShape::Array(_) | TypeShape::Own { .. } => return Err(WRONG_LENGTH),
+            TypeShape::Tuple(parts) => decode_tuple(parts, bytes, out)?,
+            TypeShape::Option(inner) => match bytes.split_first() {
                 Some((1, value)) => {
                     out.extend_from_slice(b"some:");
                     inner.decode(value, out)?;
@@ -169,11 +171,11 @@ impl Shape {
     fn encode_prefix(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         match self {
             // A prefix of a text can have any bytes, because it may end inside a character.
-            Shape::Bytes | Shape::Str | Shape::Own { .. } => out.extend_from_slice(text),
-            Shape::Array(width) if text.len() <= *width => out.extend_from_slice(text),
-            Shape::Array(width) => return Err(format!("it must have at most {width} bytes, not {}", text.len())),
-            Shape::Tuple(parts) => encode_tuple_prefix(parts, text, out)?,
-            Shape::Unit | Shape::Number(_) | Shape::Option(_) => {
+            TypeShape::Bytes | TypeShape::Str | TypeShape::Own { .. } => out.extend_from_slice(text),
+            TypeShape::Array(width) if text.len() <= *width => out.extend_from_slice(text),
+            TypeShape::Array(width) => return Err(format!("it must have at most {width} bytes, not {}", text.len())),
+            TypeShape::Tuple(parts) => encode_tuple_prefix(parts, text, out)?,
+            TypeShape::Unit | TypeShape::Number(_) | TypeShape::Option(_) => {
                 return Err("only strings and tuples have prefixes: give a range instead".to_owned());
             }
         }
@@ -182,11 +184,11 @@ impl Shape {
 
     /// True for types that are escaped inside a tuple, except as its last part.
     fn is_string(&self) -> bool {
-        matches!(self, Shape::Bytes | Shape::Str)
+        matches!(self, TypeShape::Bytes | TypeShape::Str)
     }
 }
 
-fn encode_tuple(parts: &[Shape], text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+fn encode_tuple(parts: &[TypeShape], text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let texts = split_parts(text)?;
     if texts.len() != parts.len() {
         return Err(format!("it must have {} parts separated by commas, not {}", parts.len(), texts.len()));
@@ -205,7 +207,7 @@ fn encode_tuple(parts: &[Shape], text: &[u8], out: &mut Vec<u8>) -> Result<(), S
 }
 
 /// All parts in `text` except the last are complete. The last one is complete too if it is a number and not empty.
-fn encode_tuple_prefix(parts: &[Shape], text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+fn encode_tuple_prefix(parts: &[TypeShape], text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let texts = split_parts(text)?;
     if texts.len() > parts.len() {
         return Err(format!("it must have at most {} parts, not {}", parts.len(), texts.len()));
@@ -214,10 +216,10 @@ fn encode_tuple_prefix(parts: &[Shape], text: &[u8], out: &mut Vec<u8>) -> Resul
         let is_last = i + 1 == texts.len();
         match part {
             _ if is_last && text.is_empty() => {}
-            Shape::Bytes | Shape::Str if i + 1 == parts.len() => out.extend_from_slice(text),
-            Shape::Bytes | Shape::Str if is_last => push_escaped_prefix(text, out),
-            Shape::Bytes | Shape::Str => push_escaped(text, out),
-            Shape::Array(_) if is_last => part.encode_prefix(text, out)?,
+            TypeShape::Bytes | TypeShape::Str if i + 1 == parts.len() => out.extend_from_slice(text),
+            TypeShape::Bytes | TypeShape::Str if is_last => push_escaped_prefix(text, out),
+            TypeShape::Bytes | TypeShape::Str => push_escaped(text, out),
+            TypeShape::Array(_) if is_last => part.encode_prefix(text, out)?,
             _ => part.encode(text, out).map_err(|why| format!("in part {}, {why}", i + 1))?,
         }
     }
@@ -242,7 +244,7 @@ fn split_parts(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     Ok(parts)
 }
 
-fn decode_tuple(parts: &[Shape], bytes: &[u8], out: &mut Vec<u8>) -> Decoded<()> {
+fn decode_tuple(parts: &[TypeShape], bytes: &[u8], out: &mut Vec<u8>) -> Decoded<()> {
     let (mut input, mut text) = (bytes, Vec::new());
     for (i, part) in parts.iter().enumerate() {
         let encoded = match part.width() {

@@ -158,7 +158,7 @@ fn a_reservation_replaces_the_one_before() {
 }
 
 #[test]
-fn what_has_not_been_appended_cannot_be_made_durable() {
+fn a_record_that_was_not_appended_cannot_be_made_durable() {
     let log = Log::create(packed(&TestVolume::default()), 1, Lsn(0)).unwrap();
     assert!(matches!(log.make_durable(Lsn(1)), Err(Error::Option { .. })));
 }

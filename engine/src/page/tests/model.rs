@@ -195,7 +195,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn a_page_does_what_a_sorted_vec_does(setup in setup()) {
+    fn a_page_agrees_with_a_sorted_vec(setup in setup()) {
         let (lower, upper) = (setup.1.clone(), setup.2.clone());
         let (page, _) = run(setup);
         let view = Page::new(&page);
@@ -218,7 +218,7 @@ proptest! {
     }
 
     #[test]
-    fn a_window_has_the_keys_of_the_page_wherever_it_is_moved(setup in setup(), jumps: Vec<prop::sample::Index>) {
+    fn a_window_that_moves_has_the_keys_of_the_page(setup in setup(), jumps: Vec<prop::sample::Index>) {
         let (page, model) = run(setup);
         let (page, mut window) = (Page::new(&page), KeyWindow::default());
         let slots = (0..model.len()).chain((0..model.len()).rev());

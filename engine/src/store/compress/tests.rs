@@ -89,7 +89,7 @@ proptest! {
 }
 
 #[test]
-fn every_page_is_prepared_once_whatever_the_number_of_threads() {
+fn every_page_is_prepared_once_with_any_number_of_threads() {
     let places = Places { unit: 128, header: 16, whole: 8192, fixed: false };
     let compression = PageCompression::new(places, Policies::new(), Dictionaries::default());
     for threads in [0, 1, 2, 3, 7] {

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn slabs_follow_one_another_and_grow_with_what_there_is() {
+    fn slabs_follow_one_another_and_later_slabs_are_larger() {
         for (bits, most) in [(2, 8), (9, 15), (5, 5)] {
             let sizes = SlabSizes { bits, most };
             let mut expected = (0, 0);

@@ -63,7 +63,7 @@ pub struct PoolStats {
 /// among each other.
 #[derive(Default)]
 #[repr(align(128))]
-struct Counters {
+struct PoolCounters {
     /// Pages in memory.
     resident: AtomicU64,
     /// The position of the clock hand. It only grows; the remainder is the frame.
@@ -95,7 +95,7 @@ pub struct Pool {
     flusher: Mutex<Flusher>,
     /// The groups of pages that are being written, and what is notified when one ends.
     writing: (Mutex<Writing>, Condvar),
-    counters: Counters,
+    counters: PoolCounters,
 }
 
 impl Pool {
@@ -130,7 +130,7 @@ impl Pool {
             backing,
             flusher: Mutex::new(Flusher::default()),
             writing: (Mutex::default(), Condvar::new()),
-            counters: Counters::default(),
+            counters: PoolCounters::default(),
         }
     }
 

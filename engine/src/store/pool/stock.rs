@@ -56,7 +56,7 @@ struct Demand {
     closed: bool,
 }
 
-/// The stock. It has cache lines of its own, for the reason of [`Counters`](super::Counters).
+/// The stock. It has cache lines of its own, for the reason of [`PoolCounters`](super::PoolCounters).
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Stock {

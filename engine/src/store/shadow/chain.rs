@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_is_applied_to_its_end_and_says_what_may_not_be_durable() {
+    fn a_chain_is_applied_to_its_end_and_reports_deltas_that_may_not_be_durable() {
         assert_eq!(Cell::new().found(CLOSED, 0), (Used::None, vec![], vec![]));
         assert_eq!(Cell::chain(&[4, 5, 6, 6]).found(CLOSED, 4), (Used::Chain(4), vec![2, 3], vec![]));
     }
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_lost_delta_does_not_count() {
+    fn deltas_after_a_lost_delta_do_not_count() {
         let mut cell = Cell::chain(&[5, 6, 6, 6]);
         cell.clear(1);
         assert_eq!(cell.found(KNOWN, 1), (Used::Chain(1), vec![], vec![2, 3]));

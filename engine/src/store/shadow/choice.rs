@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_accepted_beside_what_cannot_be_newer() {
+    fn an_image_is_accepted_beside_a_slot_that_cannot_be_newer() {
         let tears = [
             damaged(Some((4, 5)), Some(120)),
             damaged(Some((4, 5)), None),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_not_accepted_beside_what_may_have_been_newer() {
+    fn an_image_is_not_accepted_beside_a_slot_that_may_have_been_newer() {
         let rotten = [
             // It was synced.
             (damaged(Some((4, 4)), None), true),

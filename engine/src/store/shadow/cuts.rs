@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_beyond_an_end_is_void_unless_it_was_written_after_the_recovery() {
+    fn bytes_beyond_an_end_are_void_unless_written_after_the_recovery() {
         let mut cuts = Cuts::NONE;
         assert!(!cuts.cut_off(0, Lsn::MAX));
         let first = cuts.add(3, Lsn(100));

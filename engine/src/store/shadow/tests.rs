@@ -111,7 +111,7 @@ fn a_cumulative_delta_is_written_over_the_last_one_only_if_that_is_not_synced() 
 }
 
 #[test]
-fn a_recovery_clears_a_torn_delta_and_writes_again_what_it_believes() {
+fn a_recovery_clears_a_torn_delta_and_rewrites_the_accepted_image() {
     let disk = disk();
     let (store, mut page) = store_on(disk.clone(), 4);
     let mut changed = ChangedParts::NONE;

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_comes_back_and_has_room_for_what_it_names() {
+    fn a_directory_is_read_back_with_its_optional_parts() {
         let directory =
             Directory { first: 99, len: 24 + 8 * 3 + 16 * 2, crc: 7, policies: 3, dictionaries: 2, map: None };
         assert_eq!(Directory::decode(&directory.encode()).unwrap(), directory);

@@ -7,11 +7,11 @@ use crate::store::{Backing, Pool, WriteGuard};
 on_each_store! {
     more_pages_than_frames_are_read_and_come_back
     a_page_of_the_batch_being_applied_never_reaches_the_device
-    pages_whose_log_is_durable_are_evicted_without_a_sync
+    pages_with_a_durable_log_are_evicted_without_a_sync
     clean_pages_go_before_changed_ones
     the_writers_leave_nothing_to_write_for_eviction
     the_writers_sleep_until_the_stock_is_low
-    a_flush_writes_what_was_changed_before_and_nothing_else
+    a_flush_writes_the_pages_changed_before_it_and_no_others
     a_damaged_page_is_named_and_the_others_are_read
     inner_pages_stay_while_others_can_go_where_the_pool_keeps_them
     a_pinned_page_stays
@@ -114,7 +114,7 @@ fn a_page_of_the_batch_being_applied_never_reaches_the_device(kind: StoreKind) {
     assert_eq!(bench.in_store(2..4), before[2..]);
 }
 
-fn pages_whose_log_is_durable_are_evicted_without_a_sync(kind: StoreKind) {
+fn pages_with_a_durable_log_are_evicted_without_a_sync(kind: StoreKind) {
     let bench = bench(kind, 8);
     bench.stored(0..40);
     bench.append(1000);
@@ -221,7 +221,7 @@ fn the_writers_sleep_until_the_stock_is_low(kind: StoreKind) {
     });
 }
 
-fn a_flush_writes_what_was_changed_before_and_nothing_else(kind: StoreKind) {
+fn a_flush_writes_the_pages_changed_before_it_and_no_others(kind: StoreKind) {
     let bench = bench(kind, 64);
     bench.stored(0..40);
     bench.append(1000);

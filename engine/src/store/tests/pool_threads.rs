@@ -20,7 +20,7 @@ on_each_store! {
     a_page_wanted_by_many_is_read_once
     a_freed_page_never_comes_back_from_a_flush_that_was_under_way
     a_flush_waits_for_the_batch_that_is_being_applied
-    a_flush_does_not_wait_for_what_other_threads_begin_to_write_after_it
+    a_flush_does_not_wait_for_writes_that_begin_after_it
     a_page_can_be_used_while_it_is_written_to_be_evicted;
     not_shadow:
     a_flush_waits_for_the_pages_that_another_thread_is_writing
@@ -242,7 +242,7 @@ fn a_flush_waits_for_the_pages_that_another_thread_is_writing(kind: StoreKind) {
     }
 }
 
-fn a_flush_does_not_wait_for_what_other_threads_begin_to_write_after_it(kind: StoreKind) {
+fn a_flush_does_not_wait_for_writes_that_begin_after_it(kind: StoreKind) {
     let bench = bench(kind, 8);
     (0..8).for_each(|id| drop(bench.pool.read(PageId(id)).unwrap()));
     bench.log.make_durable(bench.log.appended()).unwrap();

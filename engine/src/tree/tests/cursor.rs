@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 /// Iterates over the entries of a tree in both directions. It begins before the first entry.
 #[derive(Debug)]
-pub(super) struct Cursor<'s, S> {
+pub(super) struct TreeCursor<'s, S> {
     tree: Tree,
     store: &'s S,
     leaf: LeafCopy,
@@ -24,17 +24,17 @@ pub(super) struct Cursor<'s, S> {
 /// An entry: its whole key and its record.
 pub(super) type Entry<'c> = (&'c [u8], Record<'c>);
 
-impl<'s, S: PageRead> Cursor<'s, S> {
+impl<'s, S: PageRead> TreeCursor<'s, S> {
     /// A cursor before the first entry.
-    pub(super) fn new(tree: Tree, store: &'s S) -> Cursor<'s, S> {
+    pub(super) fn new(tree: Tree, store: &'s S) -> TreeCursor<'s, S> {
         let bounds = KeyRange::default();
-        Cursor { tree, store, leaf: LeafCopy::new(), at: 0, loaded: false, bounds }
+        TreeCursor { tree, store, leaf: LeafCopy::new(), at: 0, loaded: false, bounds }
     }
 
     /// A cursor before the first entry of a subtree that was detached from `tree`.
-    pub(super) fn of_subtree(tree: Tree, store: &'s S, subtree: &DetachedSubtree) -> Cursor<'s, S> {
+    pub(super) fn of_subtree(tree: Tree, store: &'s S, subtree: &DetachedSubtree) -> TreeCursor<'s, S> {
         let bounds = KeyRange::between(&subtree.lower, subtree.upper.as_deref());
-        Cursor { bounds, ..Cursor::new(Tree { root: subtree.root, ..tree }, store) }
+        TreeCursor { bounds, ..TreeCursor::new(Tree { root: subtree.root, ..tree }, store) }
     }
 
     fn load(&mut self, target: LeafTarget<'_>) -> Result<()> {

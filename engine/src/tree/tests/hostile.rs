@@ -26,7 +26,7 @@ fn read_all(tree: &Tree, store: &VecStore, keys: &[Vec<u8>]) {
         let _ = leaf.load(tree, store, LeafTarget::Covering(key));
     }
     for forward in [true, false] {
-        let mut cursor = Cursor::new(*tree, store);
+        let mut cursor = TreeCursor::new(*tree, store);
         let _ = if forward { cursor.seek_first() } else { cursor.seek_last() };
         while let Ok(Some(_)) = if forward { cursor.next_entry() } else { cursor.prev_entry() } {}
     }
@@ -204,7 +204,7 @@ fn keys_of_a_heap_that_are_out_of_order_end_a_cursor() {
     let (store, tree) = twice();
     let mut entries = 0;
     for forward in [true, false] {
-        let mut cursor = Cursor::new(tree, &store);
+        let mut cursor = TreeCursor::new(tree, &store);
         (if forward { cursor.seek_first() } else { cursor.seek_last() }).unwrap();
         loop {
             match if forward { cursor.next_entry() } else { cursor.prev_entry() } {
@@ -228,7 +228,7 @@ fn a_leaf_with_one_key_twice_is_not_freed() {
 }
 
 #[test]
-fn a_key_whose_place_is_that_of_another_is_damaged_and_not_missing() {
+fn a_key_with_the_place_of_another_key_is_damaged_and_not_missing() {
     let (store, tree) = heap_with(22, 23);
     assert!(corrupt_get(&tree, &store, b"000023"));
     assert!(!corrupt_get(&tree, &store, b"000021"));

@@ -13,7 +13,7 @@ mod vec_store;
 use super::{DetachedSubtree, Tree, TreeLayout, Visit};
 use crate::base::TableId;
 use crate::page::{KeyListKind, Record, RecordListKind, SeparatorRule};
-use cursor::{Cursor, count_subtree};
+use cursor::{TreeCursor, count_subtree};
 use std::collections::{BTreeMap, BTreeSet};
 use vec_store::VecStore;
 
@@ -52,11 +52,11 @@ fn remove(tree: &Tree, store: &VecStore, key: &[u8]) -> bool {
 
 /// All entries, forward.
 fn entries(tree: &Tree, store: &VecStore) -> Model {
-    collect(Cursor::new(*tree, store))
+    collect(TreeCursor::new(*tree, store))
 }
 
 /// All entries after the cursor.
-fn collect(mut cursor: Cursor<'_, VecStore>) -> Model {
+fn collect(mut cursor: TreeCursor<'_, VecStore>) -> Model {
     let mut all = Model::new();
     let mut last: Option<Vec<u8>> = None;
     while let Some((key, record)) = cursor.next_entry().unwrap() {

@@ -243,7 +243,7 @@ impl Run {
         let gone: Model = self.model.extract_if(.., |key, _| inside(key)).collect();
         for subtree in &subtrees {
             let tree = Tree { root: subtree.root, ..self.tree };
-            let within = collect(Cursor::of_subtree(self.tree, &self.store, subtree));
+            let within = collect(TreeCursor::of_subtree(self.tree, &self.store, subtree));
             assert_eq!(count_subtree(&tree, &self.store, subtree.root).unwrap().entries, within.len() as u64);
             for (key, value) in &within {
                 assert!(subtree.lower <= *key && subtree.upper.as_ref().is_none_or(|upper| key < upper));
@@ -259,7 +259,7 @@ impl Run {
     fn walk(&self, key: &[u8], moves: &[bool]) {
         let keys: Vec<_> = self.model.keys().collect();
         let mut at = keys.partition_point(|k| k.as_slice() < key);
-        let mut cursor = Cursor::new(self.tree, &self.store);
+        let mut cursor = TreeCursor::new(self.tree, &self.store);
         cursor.seek(key).unwrap();
         for &forward in moves {
             let found = if forward { cursor.next_entry() } else { cursor.prev_entry() }.unwrap();
@@ -274,7 +274,7 @@ impl Run {
     }
 
     fn walk_back(&self) {
-        let mut cursor = Cursor::new(self.tree, &self.store);
+        let mut cursor = TreeCursor::new(self.tree, &self.store);
         cursor.seek_last().unwrap();
         for (key, value) in self.model.iter().rev() {
             let (found, record) = cursor.prev_entry().unwrap().unwrap();

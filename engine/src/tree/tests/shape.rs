@@ -113,7 +113,7 @@ fn freeing_keeps_near_its_budget() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_changes_nothing() {
+fn an_entry_that_does_not_fit_is_refused_and_changes_nothing() {
     let (store, tree) = filled(512, 0..10);
     let operations = store.operations();
     let long = vec![1; limits::MAX_KEY + 1];
@@ -154,7 +154,7 @@ fn statistics_say_where_the_bytes_are() {
 }
 
 #[test]
-fn statistics_tell_keys_from_what_lists_add_to_them() {
+fn statistics_separate_keys_from_the_overhead_of_lists() {
     for list in free_lists() {
         let store = VecStore::new(4096);
         let tree = new_tree(&store, layout(list, RecordListKind::None, SeparatorRule::TAIL));

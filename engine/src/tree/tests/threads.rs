@@ -165,7 +165,7 @@ fn read(tree: &Tree, store: &LatchStore, keys: &[Vec<u8>], stop: &AtomicBool) {
             assert!(tree.get(store, key, |_, record| record.is_some()).unwrap(), "{} is lost", key.escape_ascii());
         }
         for forward in [true, false] {
-            let mut cursor = Cursor::new(*tree, store);
+            let mut cursor = TreeCursor::new(*tree, store);
             if !forward {
                 cursor.seek_last().unwrap();
             }

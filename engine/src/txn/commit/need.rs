@@ -279,7 +279,9 @@ impl<'e> NeedSurvey<'e> {
         }
         self.read_heap(&heap, own.pages)?;
         self.need.runs += own.runs;
-        let split = if own.may_split { page_size / 2 + 4 * own.longest + RECORD_LOG } else { 0 };
+        // A half without room for one of the longest entries is divided again.
+        let again = if 6 * own.longest > page_size { page_size / 2 } else { 0 };
+        let split = if own.may_split { page_size / 2 + again + 4 * own.longest + RECORD_LOG } else { 0 };
         let merge = if own.removes { page_size } else { 0 };
         self.count(&own, split.max(merge));
         Ok(())

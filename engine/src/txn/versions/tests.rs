@@ -133,7 +133,7 @@ fn new_keys_are_found_whether_added_together_or_one_by_one() {
 }
 
 #[test]
-fn pruning_keeps_what_the_oldest_snapshot_needs() {
+fn pruning_keeps_the_versions_that_the_oldest_snapshot_needs() {
     let (versions, snapshots) = (Versions::default(), registry(&[20], 30));
     versions.add(TABLE, b"a", Lsn(11), Some(Record::inline(b"x")));
     versions.add(TABLE, b"a", Lsn(21), Some(Record::inline(b"y")));

@@ -154,7 +154,7 @@ fn a_batch_uses_free_runs_before_the_file_grows() {
 }
 
 #[test]
-fn the_map_is_as_large_as_what_is_used_and_not_as_the_file() {
+fn the_map_grows_with_the_used_bytes_and_not_with_the_file() {
     let mut allocator = PlaceAllocator::new(17);
     let far = Extent { first: MAX_GRAINS - 17, grains: 17 };
     assert!(allocator.claim(far));

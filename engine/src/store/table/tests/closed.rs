@@ -187,7 +187,7 @@ fn a_map_of_another_page_table_is_refused_or_found_when_the_chunk_is_read() {
 }
 
 #[test]
-fn a_chunk_whose_pages_lie_in_free_grains_is_damage_when_it_is_read() {
+fn a_chunk_with_pages_in_free_grains_is_damage_when_it_is_read() {
     let disk = closed();
     let grains: Vec<u64> = {
         let store = open(&disk).unwrap();

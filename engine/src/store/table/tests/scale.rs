@@ -28,8 +28,8 @@ const MOST_OPENING: f64 = 0.5;
 const MOST_SECONDS: f64 = 1.0;
 
 #[test]
-fn a_large_database_takes_little_memory_and_a_checkpoint_writes_what_has_changed() {
-    let name = "a_large_database_takes_little_memory_and_a_checkpoint_writes_what_has_changed";
+fn a_large_database_takes_little_memory_and_a_checkpoint_writes_changes_only() {
+    let name = "a_large_database_takes_little_memory_and_a_checkpoint_writes_changes_only";
     in_own_process(&format!("store::table::tests::scale::{name}"), || measure(false));
 }
 
