@@ -39,7 +39,7 @@ struct TableRow {
     saved_of_plain_bytes: u64,
     /// The bytes that the choice saves in comparison with the present compression. Negative if it takes more.
     saved_of_stored_bytes: i64,
-    /// Processor time for the choice: of writing all its pages once, and of reading them once.
+    /// The time that the choice takes: of writing all its pages once, and of reading them once.
     write_seconds: f64,
     read_seconds: f64,
     why: String,
@@ -71,7 +71,7 @@ struct MethodRow {
     /// True if SS <= CPss.
     formula_3: bool,
     saved_of_plain_bytes: u64,
-    /// Processor time of a page.
+    /// The average time of a page.
     write_us: f64,
     read_us: f64,
     /// That of all pages of the table.
@@ -111,7 +111,7 @@ pub(super) fn run(args: &Analyze) -> Result<Completion> {
         targets: targets(&tables, &plan),
         dictionaries: tables.iter().filter_map(dictionary_row).collect(),
         methods: tables.iter().filter(|table| table.sampled > 0).flat_map(rows).collect(),
-        tables: tables.into_iter().map(table_row).collect(),
+        tables: tables.into_iter().map(|table| table_row(table, &args.plan.group)).collect(),
     };
     report::print(&report, args.report.format)?;
     Ok(Completion::Done)
@@ -122,7 +122,8 @@ fn dictionary_row(table: &TableAnalysis) -> Option<DictionaryRow> {
     Some(DictionaryRow { table: table.table.clone(), dictionary_bytes: bytes, saving, saved_bytes, pays })
 }
 
-fn table_row(table: TableAnalysis) -> TableRow {
+fn table_row(table: TableAnalysis, groups: &[String]) -> TableRow {
+    let group = groups.iter().find(|group| group.split(',').any(|name| name == table.table));
     let chosen =
         table.methods.iter().find(|method| (method.compression, method.target) == (table.choice, table.choice_target));
     let (write_seconds, read_seconds) = chosen.map_or((0.0, 0.0), |method| seconds(&table, method));
@@ -138,7 +139,10 @@ fn table_row(table: TableAnalysis) -> TableRow {
         plain_bytes: table.bytes,
         now: with_target(table.current, table.current_target),
         choice: with_target(table.choice, table.choice_target),
-        why: table.reason.to_string(),
+        why: match group {
+            Some(group) => format!("{}, in the group {group}", table.reason),
+            None => table.reason.to_string(),
+        },
     }
 }
 
@@ -181,7 +185,7 @@ fn targets(tables: &[TableAnalysis], plan: &CompressionPlan) -> Vec<TargetRow> {
     all.map(|method| row(method.target)).collect()
 }
 
-/// The processor time of writing all pages of a table once, and of reading them once.
+/// The time of compressing all pages of a table once, and of decompressing them once.
 fn seconds(table: &TableAnalysis, method: &MethodAnalysis) -> (f64, f64) {
     let of_all = |page: Duration| page.as_secs_f64() * table.pages as f64;
     (of_all(method.write_time), of_all(method.read_time))
@@ -190,7 +194,7 @@ fn seconds(table: &TableAnalysis, method: &MethodAnalysis) -> (f64, f64) {
 fn method_row(table: &TableAnalysis, strategy: Strategy, method: &MethodAnalysis) -> MethodRow {
     let MethodAnalysis { saving, median_saving, .. } = *method;
     let formula_2 = match strategy {
-        Strategy::Selective { delta, .. } => Some((1.0 - delta) * median_saving <= saving),
+        Strategy::Selective { delta, .. } => Some(method.is_near_median(delta)),
         _ => None,
     };
     let (write_seconds, read_seconds) = seconds(table, method);
@@ -201,7 +205,7 @@ fn method_row(table: &TableAnalysis, strategy: Strategy, method: &MethodAnalysis
         saving,
         median_saving,
         formula_2,
-        formula_3: saving <= median_saving,
+        formula_3: method.is_at_most_median(),
         saved_of_plain_bytes: method.saved_bytes,
         write_us: method.write_time.as_secs_f64() * 1e6,
         read_us: method.read_time.as_secs_f64() * 1e6,

@@ -1,7 +1,7 @@
 //! `compact`: rebuilds full pages and shrinks the file, in place or in a new file with another page store or page size.
 
 use super::{open, plan};
-use crate::args::{Compact, NewFile};
+use crate::args::{Compact, NewFile, Plan};
 use crate::failure::{Completion, Failure, Result};
 use crate::progress::PhaseMeter;
 use crate::report;
@@ -27,6 +27,11 @@ pub(super) fn run(args: &Compact) -> Result<Completion> {
     let converts = args.store.is_some() || args.page_size.is_some();
     if converts && plan::is_given(&args.plan) {
         let why = "a conversion keeps the compression of each table; run compact again to change it";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    let Plan { table, strategy, compress, dictionary, .. } = &args.plan;
+    if !table.is_empty() && strategy.is_none() && compress.is_none() && !dictionary {
+        let why = "--table needs --compress METHOD, or --strategy none to decompress the table";
         return Err(Failure::Usage(why.to_owned()));
     }
     let entries = if converts { convert(args)? } else { compact(args)? };

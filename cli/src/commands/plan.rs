@@ -1,4 +1,4 @@
-//! The options `--strategy`, `--compress`, `--target`, `--overflow`, `--dictionary` and `--group`.
+//! The options `--strategy`, `--compress`, `--target`, `--overflow`, `--dictionary`, `--table` and `--group`.
 
 use crate::args::Plan;
 use crate::failure::{Failure, Result};
@@ -11,6 +11,7 @@ pub(super) fn is_given(plan: &Plan) -> bool {
         || plan.target.is_some()
         || plan.overflow.is_some()
         || plan.dictionary
+        || !plan.table.is_empty()
         || !plan.group.is_empty()
 }
 
@@ -19,7 +20,7 @@ pub(super) fn of(plan: &Plan, default: Strategy) -> Result<CompressionPlan> {
     let strategy = plan.strategy.unwrap_or(default);
     let compression = match plan.compress {
         Some(Compression::None) => {
-            let why = "--compress none: give --strategy none to decompress all tables, or another method";
+            let why = "--compress none: give --strategy none to decompress tables, or another method";
             return Err(Failure::Usage(why.to_owned()));
         }
         Some(compression) => compression,
@@ -29,6 +30,7 @@ pub(super) fn of(plan: &Plan, default: Strategy) -> Result<CompressionPlan> {
     let groups = plan.group.iter().map(|tables| tables.split(','));
     let new = CompressionPlan::new(strategy, compression).target(plan.target.unwrap_or_default());
     let new = new.overflow(plan.overflow.unwrap_or_default()).dictionary(plan.dictionary);
+    let new = plan.table.iter().fold(new, |plan, table| plan.table(table.as_str()));
     Ok(groups.fold(new, CompressionPlan::group))
 }
 

@@ -72,6 +72,16 @@ fn tables_are_analyzed_and_compressed_as_a_strategy_chooses() {
     assert!(all < selective && selective < plain, "{all} {selective} {plain}");
     assert_eq!(["text", "random"].map(|table| place.ok(&format!("scan t.duramen {table}"), "")), before);
     assert_eq!(place.json("check t.duramen")["sound"], true);
+    // One table gets another compression, and the other table stays as it is.
+    place.ok("compact t.duramen --table random --strategy none", "");
+    assert_eq!(compressions(&place)["random"], "none");
+    assert_eq!(compressions(&place)["text"], "zstd:9");
+    let report = place.json("analyze t.duramen --table text --group text,random");
+    let why = |row: &serde_json::Value| row["why"].as_str().unwrap().to_owned();
+    let whys: Vec<_> = report["tables"].as_array().unwrap().iter().map(why).collect();
+    assert!(whys[0].starts_with("the plan is for other tables"), "{report}");
+    assert!(whys[1].ends_with("in the group text,random"), "{report}");
+    place.ok("compact t.duramen --table random --compress zstd:9", "");
     // A plain compaction keeps the compression of each table.
     place.ok("compact t.duramen", "");
     assert!(compressions(&place).values().all(|found| found == "zstd:9"));
@@ -171,6 +181,9 @@ fn a_plan_that_cannot_be_met_is_an_error_that_says_why() {
         ("load t.duramen new --compress lz4 --dictionary", "only zstd"),
         ("load t.duramen text --dictionary", "made without --dictionary"),
         ("analyze t.duramen --group text,nobody", "nobody"),
+        ("analyze t.duramen --table nobody", "nobody"),
+        ("compact t.duramen --table nobody --compress lz4", "nobody"),
+        ("compact t.duramen --table text", "--compress"),
         ("analyze t.duramen --group text,random --group text", "group"),
         ("compact t.duramen --strategy all --store shadow", "conversion"),
         ("compact t.duramen --compress lz4 --compression-threads 0", "--compression-threads"),

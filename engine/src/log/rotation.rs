@@ -319,6 +319,12 @@ impl Log {
         Ok(())
     }
 
+    /// True if the log still has all from `from` on after [`Log::remove_before`] with `lsn`.
+    pub fn keeps_after_removal(&self, from: Lsn, lsn: Lsn) -> bool {
+        let tail = self.tail.lock();
+        !tail.older.iter().any(|older| older.end <= lsn && older.end > from)
+    }
+
     /// Makes a segment a spare file, durably. False if it should be removed.
     fn keep(&self, rotation: &mut Rotation, segment: &SegmentHeader) -> Result<bool> {
         let room = rotation.room();

@@ -232,6 +232,13 @@ pub trait StoreCheckpoints {
     /// After an error the last durable checkpoint is still valid, and a new freeze may be tried unless a sync failed.
     fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()>;
 
+    /// Like `finish`, for a checkpoint after which the log still has everything since the checkpoint before. If the new
+    /// superblock is lost, a recovery begins at the older one and finds its log complete, so places to which the older
+    /// one refers must not be used again while it is valid.
+    fn finish_with_whole_log(&self, frozen: Frozen, meta: Meta) -> Result<()> {
+        self.finish(frozen, meta)
+    }
+
     /// Marks the file as closed: both superblocks get `meta`. Call it after a checkpoint. Nothing may be written after
     /// it.
     fn close(&self, meta: Meta) -> Result<()> {

@@ -225,12 +225,18 @@ impl Engine {
         };
         log.make_durable(table).inspect_err(|cause| self.poison(cause))?;
         let mut meta = store.file().meta();
+        let before = meta.redo;
         (meta.table, meta.last) = (table, table);
         meta.high_water = self.ids.lock().high();
         if let Some(redo) = redo {
             (meta.redo, meta.epoch) = (redo, log.epoch());
         }
-        store.finish(frozen, meta)
+        // Without the older log a recovery from the older superblock reports that it is missing.
+        if log.keeps_after_removal(before, meta.redo) {
+            store.finish_with_whole_log(frozen, meta)
+        } else {
+            store.finish(frozen, meta)
+        }
     }
 
     /// Takes a checkpoint of the places: superseded images can be overwritten then. Call it if [`Engine::is_crowded`].

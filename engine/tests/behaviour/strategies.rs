@@ -159,6 +159,43 @@ fn a_compaction_compresses_the_chosen_tables_and_undoes_it() -> Result<()> {
 }
 
 #[test]
+fn a_plan_for_some_tables_leaves_the_others_as_they_are() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.duramen");
+    let model = build(&path)?;
+    let entries_of = |tables: &[&str]| model.keys().filter(|(name, _)| tables.contains(name)).count() as u64;
+    let mut expected = BTreeMap::from(TABLES.map(|name| (name.to_owned(), Compression::None)));
+    for (strategy, compression, tables) in [
+        (Strategy::All, Compression::Zstd(3), &["large", "half"][..]),
+        (Strategy::All, Compression::Lz4, &["half"]),
+        (Strategy::SELECTIVE, Compression::Zlib(6), &["even"]),
+        (Strategy::SELECTIVE, Compression::None, &["half"]),
+        (Strategy::None, Compression::Lz4, &["large"]),
+    ] {
+        let plan = tables.iter().fold(CompressionPlan::new(strategy, compression), |plan, table| plan.table(*table));
+        let db = Database::open(&path)?;
+        for (name, table) in analysis(&db, &plan)? {
+            let is_left_out = !tables.contains(&name.as_str());
+            assert_eq!(table.reason == Reason::LeftOut, is_left_out, "{strategy} {tables:?}: {table:?}");
+            if is_left_out {
+                assert_eq!((table.choice, table.choice_bytes), (table.current, table.current_bytes), "{table:?}");
+            }
+        }
+        let report = db.compact_with(&plan, |_| ())?;
+        assert_eq!(report.entries, entries_of(tables), "{strategy} {tables:?}");
+        db.close()?;
+        let of_plan = if strategy == Strategy::None { Compression::None } else { compression };
+        expected.extend(tables.iter().map(|table| ((*table).to_owned(), of_plan)));
+        assert_eq!(compare(&path, &model)?, expected, "{strategy} {tables:?}");
+    }
+    let db = Database::open(&path)?;
+    let unknown = CompressionPlan::new(Strategy::All, Compression::Lz4).table("even").table("odd");
+    assert!(matches!(db.analyze(&unknown, |_| ()), Err(Error::NoTable { table }) if table == "odd"));
+    assert!(matches!(db.compact_with(&unknown, |_| ()), Err(Error::NoTable { table }) if table == "odd"));
+    Ok(())
+}
+
+#[test]
 fn with_a_target_places_have_one_of_two_lengths() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.duramen");

@@ -5,6 +5,7 @@ use crate::workload::stores::STORES;
 use duramen::db::StoreKind;
 use duramen::io::{MemoryVolume, OpenMode, Volume};
 use duramen::{Builder, Database, Durability, Error, Result, TableDef};
+use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, Trigger};
 use std::sync::Arc;
 
 const NAME: &str = "t.duramen";
@@ -137,5 +138,31 @@ fn after_a_checkpoint_of_the_places_either_superblock_is_enough() -> Result<()> 
         assert_eq!(db.verify(|_| ())?.findings, [], "superblock {damaged}");
         assert_eq!((count(&db, TABLE, value)?, count(&db, OTHER, 9)?), (keys as usize, KEYS as usize));
     }
+    Ok(())
+}
+
+/// While no log segment can be begun, a checkpoint frees places and the log stays. So it writes both superblocks, and a
+/// recovery begins at this checkpoint with either of them.
+#[test]
+fn after_a_checkpoint_that_cannot_begin_a_segment_either_superblock_is_enough() -> Result<()> {
+    let mut recoveries = Vec::new();
+    for damaged in 0..2 {
+        let volume = FailingVolume::new(1);
+        let db = options().create_on(Arc::new(volume.clone()), NAME)?;
+        volume.inject(Fault::Refuse, Trigger::always().on("t.duramen-log.000002"));
+        for value in 2..5 {
+            change(&db, TABLE, 0..KEYS, Some(value))?;
+            db.checkpoint()?;
+        }
+        change(&db, OTHER, 0..KEYS, Some(9))?;
+        assert!(volume.struck(Fault::Refuse) > 0);
+        let after = volume.crash(Cut { event: volume.events(), choice: CutChoice::DropUnsynced });
+        after.flip_bits(NAME, damaged * SUPERBLOCK + 100, 0xa5)?;
+        let db = options().open_on(Arc::new(after), NAME)?;
+        assert_eq!(db.verify(|_| ())?.findings, [], "superblock {damaged}");
+        assert_eq!((count(&db, TABLE, 4)?, count(&db, OTHER, 9)?), (KEYS as usize, KEYS as usize));
+        recoveries.push(db.stats().recovery.unwrap().log_bytes);
+    }
+    assert!(recoveries[0] == recoveries[1] && recoveries[0] > 100_000, "{recoveries:?}");
     Ok(())
 }

@@ -50,15 +50,18 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::Option`] if a value of the plan is not valid, or if the page store of the database does not compress
-    /// pages; [`Error::NoTable`] if a group names a table that does not exist; errors of reading and writing.
+    /// pages; [`Error::NoTable`] if it names a table that does not exist; errors of reading and writing.
     pub fn analyze(&self, plan: &CompressionPlan, mut progress: impl FnMut(Progress)) -> Result<Vec<TableAnalysis>> {
         let policies = policies(plan.policy, self.shared().engine.page_size());
         let Decided { tables, ids, sampled, decisions } = self.decide(plan, &policies, &mut progress)?;
         let Sampled { samples, scale } = sampled;
-        let dictionaries = self.dictionary_analyses(plan, &ids, &mut progress)?;
+        let dictionaries = self.dictionary_analyses(plan, &tables, &ids, &mut progress)?;
         let chosen = policies.iter().position(|policy| *policy == plan.policy);
         let analysis = |(((table, sample), reasons), id): (((TableInfo, Sample), Vec<Reason>), &TableId)| {
-            let reason = chosen.and_then(|chosen| reasons.get(chosen)).copied().unwrap_or(Reason::StrategyNone);
+            let reason = match chosen.and_then(|chosen| reasons.get(chosen)) {
+                _ if plan.leaves_out(&table.name) => Reason::LeftOut,
+                reason => reason.copied().unwrap_or(Reason::StrategyNone),
+            };
             let choice = policy_after(reason, plan, &table);
             let choice_bytes = match chosen.filter(|_| reason.compresses()) {
                 _ if choice == table.policy() => sample.current,
@@ -114,6 +117,7 @@ impl Database {
     fn dictionary_analyses(
         &self,
         plan: &CompressionPlan,
+        infos: &[TableInfo],
         tables: &[TableId],
         progress: &mut dyn FnMut(Progress),
     ) -> Result<HashMap<TableId, DictionaryAnalysis>> {
@@ -123,7 +127,8 @@ impl Database {
         else {
             return Ok(HashMap::new());
         };
-        let wanted: Vec<_> = tables.iter().map(|table| (*table, plan.policy)).collect();
+        let of_plan = infos.iter().zip(tables).filter(|(info, _)| !plan.leaves_out(&info.name));
+        let wanted: Vec<_> = of_plan.map(|(_, table)| (*table, plan.policy)).collect();
         let gains = gains(compression, &*store, engine.page_size(), &wanted, |_, _| None, progress)?;
         let analysis = |(table, Gain { bytes, saving, saved_bytes, pays, .. })| {
             (table, DictionaryAnalysis { bytes, saving, saved_bytes, pays })
@@ -152,6 +157,7 @@ impl Database {
         let tables = self.begin_read()?.tables()?;
         self.check_plan(plan, &tables)?;
         let policy = |table: &TableInfo| match plan.strategy {
+            _ if plan.leaves_out(&table.name) => table.policy(),
             Strategy::None => uncompressed_policy(table),
             _ => plan.policy,
         };
@@ -163,9 +169,9 @@ impl Database {
         self.shared().engine.check_policy(plan.policy)?;
         let mut grouped: Vec<&String> = plan.groups.iter().flatten().collect();
         grouped.sort_unstable();
-        for name in &grouped {
-            if !tables.iter().any(|table| table.name == **name) {
-                return Err(Error::NoTable { table: (*name).clone() });
+        for name in grouped.iter().copied().chain(&plan.tables) {
+            if !tables.iter().any(|table| table.name == *name) {
+                return Err(Error::NoTable { table: name.clone() });
             }
         }
         match grouped.iter().zip(grouped.iter().skip(1)).find(|(name, next)| name == next) {
@@ -263,7 +269,9 @@ impl Trials {
             let result = last.1;
             of.stored.push(result.place_bytes(*policy, &self.places));
             of.write_time += result.write_time;
-            of.read_time += result.read_time;
+            if result.is_compressed(*policy, &self.places) {
+                of.read_time += result.read_time;
+            }
         }
     }
 }
@@ -271,6 +279,7 @@ impl Trials {
 /// The policy of a table after the decision of a strategy.
 fn policy_after(reason: Reason, plan: &CompressionPlan, table: &TableInfo) -> PagePolicy {
     match reason {
+        _ if plan.leaves_out(&table.name) => table.policy(),
         Reason::TooSmall => table.policy(),
         reason if reason.compresses() => plan.policy,
         _ => uncompressed_policy(table),
@@ -301,6 +310,9 @@ fn policies(planned: PagePolicy, page_size: usize) -> Vec<PagePolicy> {
 fn decisions(plan: &CompressionPlan, tables: &[TableInfo], samples: &[Sample], policies: usize) -> Vec<Vec<Reason>> {
     let of_group = |table: &TableInfo| plan.groups.iter().find(|group| group.contains(&table.name));
     let decision = |(table, sample): (&TableInfo, &Sample)| {
+        if plan.leaves_out(&table.name) {
+            return vec![Reason::LeftOut; policies];
+        }
         let members = match of_group(table) {
             None => vec![sample],
             Some(group) => {

@@ -66,10 +66,12 @@ impl Database {
     }
 
     /// Trains dictionaries for the tables that may have one after the compaction, adds those that pay, and makes the
-    /// store use them. Returns the tables that have got one. `choices`: new policies, by name.
+    /// store use them. Returns the tables that have got one. `choices`: new policies, by name. `is_rebuilt`: whether
+    /// the compaction rebuilds the table with this name.
     pub(super) fn add_dictionaries(
         &self,
         choices: &HashMap<String, PagePolicy>,
+        is_rebuilt: &dyn Fn(&str) -> bool,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<HashSet<TableId>> {
         let engine = &self.shared().engine;
@@ -79,7 +81,7 @@ impl Database {
         let mut wanted = Vec::new();
         each_table(engine, crate::base::Lsn::MAX, |name, entry| {
             let policy = choices.get(&name).copied().unwrap_or(entry.policy);
-            if policy.dictionary {
+            if policy.dictionary && is_rebuilt(&name) {
                 wanted.push((entry.tree.table, policy));
             }
         })?;

@@ -105,12 +105,36 @@ pub struct CompressionPlan {
     pub(super) strategy: Strategy,
     pub(super) policy: PagePolicy,
     pub(super) groups: Vec<Vec<String>>,
+    /// Empty: the plan is for all tables.
+    pub(super) tables: Vec<String>,
 }
 
 impl CompressionPlan {
-    /// A plan without groups.
+    /// A plan for all tables, without groups.
     pub fn new(strategy: Strategy, compression: Compression) -> CompressionPlan {
-        CompressionPlan { strategy, policy: PagePolicy { compression, ..PagePolicy::default() }, groups: Vec::new() }
+        let policy = PagePolicy { compression, ..PagePolicy::default() };
+        CompressionPlan { strategy, policy, groups: Vec::new(), tables: Vec::new() }
+    }
+
+    /// The plan is for this table, and for no table without such a call. Other tables keep their compression, and
+    /// [`Database::compact_with`](crate::Database::compact_with) does not rebuild them.
+    ///
+    /// ```
+    /// use duramen::db::{Compression, CompressionPlan, Strategy};
+    ///
+    /// let fast = CompressionPlan::new(Strategy::All, Compression::Lz4).table("sessions");
+    /// let small = CompressionPlan::new(Strategy::All, Compression::Zstd(9)).table("archive").table("index");
+    /// # let _ = (fast, small);
+    /// ```
+    #[must_use]
+    pub fn table(mut self, table: impl Into<String>) -> CompressionPlan {
+        self.tables.push(table.into());
+        self
+    }
+
+    /// True if the plan changes nothing in this table.
+    pub(super) fn leaves_out(&self, table: &str) -> bool {
+        !self.tables.is_empty() && !self.tables.iter().any(|name| name == table)
     }
 
     /// Sets the target of the tables that the strategy chooses. The default is [`Target::Fit`].
@@ -166,6 +190,8 @@ pub enum Reason {
     StrategyNone,
     /// The strategy is [`Strategy::All`].
     StrategyAll,
+    /// The plan is for other tables; see [`CompressionPlan::table`].
+    LeftOut,
     /// At most one page of the table was sampled, and it does not become smaller. The table stays as it is.
     TooSmall,
     /// Fewer than half of its pages become smaller.
@@ -190,6 +216,7 @@ impl fmt::Display for Reason {
         f.pad(match self {
             Reason::StrategyNone => "the strategy compresses no table",
             Reason::StrategyAll => "the strategy compresses every table",
+            Reason::LeftOut => "the plan is for other tables",
             Reason::TooSmall => "it has so few pages that compression does not matter",
             Reason::NoSaving => "fewer than half of its pages become smaller",
             Reason::BelowMedian => "SS < (1 - delta) CPss",
@@ -206,7 +233,8 @@ pub struct MethodAnalysis {
     pub compression: Compression,
     /// The length of the places. A page that misses it counts with all of its bytes.
     pub target: Target,
-    /// The decision of the strategy for the table with this compression and this target.
+    /// The decision of the strategy for the table with this compression and this target. For a table of a group it
+    /// follows from SS and CPss of all tables of the group.
     pub reason: Reason,
     /// SS: the share of bytes that it saves in all sampled pages, from 0 to 1. It is negative if places for whole pages
     /// take more than the pages take now.
@@ -217,8 +245,28 @@ pub struct MethodAnalysis {
     pub saved_bytes: u64,
     /// The average time of compressing a page and checking the result.
     pub write_time: Duration,
-    /// The average time of decompressing a page.
+    /// The average time of decompressing a page. A page that stays uncompressed takes none.
     pub read_time: Duration,
+}
+
+impl MethodAnalysis {
+    /// True if formula 2 of the paper holds: (1 - `delta`) CPss <= SS.
+    pub fn is_near_median(&self, delta: f64) -> bool {
+        is_near_median(self.saving, self.median_saving, delta)
+    }
+
+    /// True if formula 3 of the paper holds: SS <= CPss.
+    pub fn is_at_most_median(&self) -> bool {
+        is_at_most_median(self.saving, self.median_saving)
+    }
+}
+
+fn is_near_median(saving: f64, median: f64, delta: f64) -> bool {
+    (1.0 - delta) * median <= saving + ROUNDING
+}
+
+fn is_at_most_median(saving: f64, median: f64) -> bool {
+    saving <= median + ROUNDING
 }
 
 /// The effect of a strategy on a table.
@@ -346,8 +394,8 @@ pub(super) fn decide(strategy: Strategy, samples: &[&Sample], index: usize) -> R
     match () {
         () if median <= 0.0 && samples.iter().all(|sample| sample.plain.len() <= 1) => Reason::TooSmall,
         () if median <= 0.0 => Reason::NoSaving,
-        () if saving + ROUNDING < (1.0 - delta) * median => Reason::BelowMedian,
-        () if strict && saving > median + ROUNDING => Reason::AboveMedian,
+        () if !is_near_median(saving, median, delta) => Reason::BelowMedian,
+        () if strict && !is_at_most_median(saving, median) => Reason::AboveMedian,
         () => Reason::Close,
     }
 }

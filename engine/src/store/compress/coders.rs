@@ -96,6 +96,9 @@ impl Coders {
         let room = again.get_mut(..packed.len())?;
         let is_right = self.decompress(encoding, out, &find, room) == Ok(packed.len()) && *room == *packed;
         self.again = again;
+        if !is_right {
+            tracing::error!(%compression, "a compressed page does not come back; it is written uncompressed");
+        }
         is_right.then_some(encoding)
     }
 

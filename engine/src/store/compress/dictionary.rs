@@ -81,7 +81,7 @@ pub(super) fn id_in(bytes: &[u8]) -> Option<DictionaryId> {
 /// A dictionary, with the state of its decoder.
 pub(crate) struct Dictionary {
     id: DictionaryId,
-    bytes: Box<[u8]>,
+    pub(super) bytes: Box<[u8]>,
     #[cfg(feature = "zstd")]
     decoder: std::sync::OnceLock<Option<zstd::zstd_safe::DDict<'static>>>,
 }

@@ -121,6 +121,39 @@ fn primed(id: u32) -> (Vec<Vec<u8>>, Arc<Primed>) {
     (pages, Arc::new(Primed::new(Arc::new(dictionary), 3).unwrap()))
 }
 
+#[test]
+fn a_page_that_misses_the_target_would_not_be_compressed() {
+    let places = Places { unit: 128, header: 16, whole: 8192, fixed: false };
+    // A third of the page does not compress.
+    let mut page = vec![7; 6000];
+    fastrand::Rng::with_seed(1).fill(&mut page[..2000]);
+    let result = Trial::default().run(Compression::Lz4, &page);
+    for (target, is_compressed) in [(Target::Fit, true), (Target::Bytes(4096), true), (Target::Bytes(1024), false)] {
+        let policy = PagePolicy { compression: Compression::Lz4, target, ..PagePolicy::default() };
+        assert_eq!(result.is_compressed(policy, &places), is_compressed, "{target}");
+        assert_eq!(result.place_bytes(policy, &places) < 6000, is_compressed, "{target}");
+    }
+}
+
+/// The encoder has another content under the same id than the decoder, so pages come back with other bytes.
+#[cfg(feature = "zstd")]
+#[test]
+fn a_page_that_does_not_come_back_is_not_compressed() {
+    let (pages, primed) = primed(5);
+    let mut altered = primed.dictionary.bytes.to_vec();
+    let content = altered.len() / 2;
+    altered[content..].iter_mut().for_each(|byte| *byte ^= 1);
+    let dictionary = Arc::new(Dictionary::open(&sealed_dictionary(DictionaryId(5), &altered)).unwrap());
+    let right = Primed::new(primed.dictionary.clone(), 3).unwrap();
+    let wrong = Primed { dictionary, ..Primed::new(primed.dictionary.clone(), 3).unwrap() };
+    let (mut coders, mut out) = (Coders::default(), Vec::new());
+    for page in &pages[..20] {
+        let mut compress = |primed| coders.compress(Compression::Zstd(3), Some(primed), page, page.len(), &mut out);
+        assert_eq!(compress(&right), Some(Encoding::Zstd));
+        assert_eq!(compress(&wrong), None);
+    }
+}
+
 #[cfg(feature = "zstd")]
 #[test]
 fn a_frame_names_its_dictionary_and_needs_it() {

@@ -32,9 +32,18 @@ impl TrialResult {
 
     /// Bytes of the place that the page would get. `policy` has the compression of the trial, or none.
     pub fn place_bytes(&self, policy: PagePolicy, places: &Places) -> u64 {
-        let most = places.most_compressed(policy, self.packed);
-        let compressed = self.compressed.filter(|len| most.is_some_and(|most| *len <= most));
-        places.place_len(policy, compressed.unwrap_or(self.packed)) as u64
+        places.place_len(policy, self.kept(policy, places).unwrap_or(self.packed)) as u64
+    }
+
+    /// True if the page would be compressed in the file.
+    pub fn is_compressed(&self, policy: PagePolicy, places: &Places) -> bool {
+        self.kept(policy, places).is_some()
+    }
+
+    /// Bytes after compression, if the page would be compressed in the file.
+    fn kept(&self, policy: PagePolicy, places: &Places) -> Option<usize> {
+        let most = places.most_compressed(policy, self.packed)?;
+        self.compressed.filter(|len| *len <= most)
     }
 }
 

@@ -54,9 +54,9 @@ impl TableStore {
     }
 
     /// Writes chunks, groups and directory, syncs (which also makes all images before them durable), writes the
-    /// superblock, syncs, and frees the places that were superseded before the freeze. If the redo point stays, both
-    /// superblocks are written.
-    pub(super) fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
+    /// superblock, syncs, and frees the places that were superseded before the freeze. With `both`, it writes the other
+    /// superblock, too, before it returns.
+    pub(super) fn finish_table(&self, frozen: Frozen, meta: Meta, both: bool) -> Result<()> {
         let mut change = self.file.change()?;
         let captured = {
             let state = self.state.lock();
@@ -76,15 +76,13 @@ impl TableStore {
                 return Err(error);
             }
         };
-        let (before, keeps_log) = (Directory::decode(change.own())?, change.meta().redo == meta.redo);
+        let before = Directory::decode(change.own())?;
         if let Err(error) = change.write(meta, written.directory.encode()) {
             // It is unknown whether the device has it: nothing that it refers to may be overwritten.
             self.space.lock().quarantine.append(&mut taken);
             return Err(error);
         }
-        // The log of the older superblock stays. So if the newer one were lost, nothing would tell that places of the
-        // older one are used again.
-        let copied = if keeps_log { change.write(meta, written.directory.encode()) } else { Ok(()) };
+        let copied = if both { change.write(meta, written.directory.encode()) } else { Ok(()) };
         self.conclude(&captured, &written, (&before, change.meta().high_water));
         drop(change);
         self.cut_free_end();

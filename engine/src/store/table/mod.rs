@@ -443,7 +443,11 @@ impl StoreCheckpoints for TableStore {
     }
 
     fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
-        TableStore::finish(self, frozen, meta)
+        self.finish_table(frozen, meta, false)
+    }
+
+    fn finish_with_whole_log(&self, frozen: Frozen, meta: Meta) -> Result<()> {
+        self.finish_table(frozen, meta, true)
     }
 
     /// Images and chunks then have blocks of 4 KiB of their own, as the pages of the paper's baseline have: a write
