@@ -312,6 +312,20 @@ mod tests {
         assert!(model.check(40, 45, &model.after(46)).is_err());
     }
 
+    /// Each check may begin at the state of the check before, which can be earlier, later or that of a failed check.
+    #[test]
+    fn checks_do_not_depend_on_the_checks_before_them() {
+        let mut model = model();
+        for (acknowledged, found) in [(40, 40), (45, 47), (33, 33), (64, 66), (40, 40), (41, 41), (0, 0), (101, 101)] {
+            assert_eq!(model.check(acknowledged, acknowledged + 5, &model.after(found)), Ok(found));
+            assert!(model.check(acknowledged, acknowledged, &model.after(found + 1)).is_err() || found == 101);
+        }
+        let number = model.commit(vec![put("later", "y")]);
+        assert_eq!(model.check(101, number, model.now()), Ok(number));
+        assert_eq!(model.check(number, number, model.now()), Ok(number));
+        assert!(model.check(number, number, &model.after(101)).is_err());
+    }
+
     #[test]
     fn half_a_commit_fails_and_the_message_names_the_difference() {
         let model = model();

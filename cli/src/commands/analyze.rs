@@ -5,7 +5,9 @@ use crate::args::Analyze;
 use crate::failure::{Completion, Result};
 use crate::progress::PhaseMeter;
 use crate::report;
-use duramen::db::{Compression, CompressionPlan, DictionaryAnalysis, MethodAnalysis, Strategy, TableAnalysis, Target};
+use duramen::db::{
+    Compression, CompressionPlan, DictionaryAnalysis, MethodAnalysis, Reason, Strategy, TableAnalysis, Target,
+};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -49,7 +51,7 @@ struct TableRow {
 #[derive(Serialize)]
 struct TargetRow {
     target: String,
-    /// Tables that it would compress, of those that were sampled.
+    /// Tables that it would compress, of those of the plan that were sampled.
     chosen: usize,
     of: usize,
     saved_of_plain_bytes: u64,
@@ -123,7 +125,9 @@ fn dictionary_row(table: &TableAnalysis) -> Option<DictionaryRow> {
 }
 
 fn table_row(table: TableAnalysis, groups: &[String]) -> TableRow {
-    let group = groups.iter().find(|group| group.split(',').any(|name| name == table.table));
+    // These reasons do not follow from pages, so not from those of a group either.
+    let is_alone = matches!(table.reason, Reason::StrategyNone | Reason::StrategyAll | Reason::LeftOut);
+    let group = groups.iter().find(|group| !is_alone && group.split(',').any(|name| name == table.table));
     let chosen =
         table.methods.iter().find(|method| (method.compression, method.target) == (table.choice, table.choice_target));
     let (write_seconds, read_seconds) = chosen.map_or((0.0, 0.0), |method| seconds(&table, method));
@@ -156,7 +160,8 @@ fn with_target(compression: Compression, target: Target) -> String {
 
 /// The choices of the strategy with each target.
 fn targets(tables: &[TableAnalysis], plan: &CompressionPlan) -> Vec<TargetRow> {
-    let sampled: Vec<&TableAnalysis> = tables.iter().filter(|table| table.sampled > 0).collect();
+    let is_of_plan = |table: &&TableAnalysis| table.sampled > 0 && table.reason != Reason::LeftOut;
+    let sampled: Vec<&TableAnalysis> = tables.iter().filter(is_of_plan).collect();
     let is_planned = |method: &&MethodAnalysis| method.compression == plan.compression();
     let all = sampled.first().map_or(&[][..], |table| &table.methods).iter().filter(is_planned);
     let row = |target: Target| {

@@ -1,4 +1,4 @@
-//! The number of processors. Nothing else of the machine may be in this file.
+//! The number of processors. Other properties of the machine must not be in this file.
 
 use std::num::NonZero;
 use std::sync::LazyLock;

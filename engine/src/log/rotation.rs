@@ -319,7 +319,8 @@ impl Log {
         Ok(())
     }
 
-    /// True if the log still has all from `from` on after [`Log::remove_before`] with `lsn`.
+    /// True if [`Log::remove_before`] with `lsn` leaves every record from `from` on in the log. No segment may be begun
+    /// between the two calls.
     pub fn keeps_after_removal(&self, from: Lsn, lsn: Lsn) -> bool {
         let tail = self.tail.lock();
         !tail.older.iter().any(|older| older.end <= lsn && older.end > from)

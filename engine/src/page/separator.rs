@@ -59,11 +59,10 @@ pub struct Split {
     pub long: bool,
 }
 
-/// Chooses where to cut `page`, which is to receive `pending`. Both halves
-/// fit their pages under the new fences if no entry exceeds `limits::max_entry`. Usually the half of the pending entry
-/// has room for it, too. It may have none if the entries of the key list take many bytes beside their keys, and the
-/// pending entry and its neighbour are nearly as long as `limits::max_entry`. Then the caller searches again and
-/// divides that half.
+/// Chooses where to cut `page`, which is to receive `pending`. Both halves fit their pages under the new fences if no
+/// entry exceeds `limits::max_entry`. Usually the half of the pending entry has room for it, too. It may have none if
+/// the entries of the key list take many bytes beside their keys, and the pending entry and its neighbour are nearly
+/// as long as `limits::max_entry`. Then the caller searches again and divides that half.
 ///
 /// If the entry goes after the last entry of a level's rightmost page, the cut is as late as fits. An inner page keeps
 /// at least one entry in each half, and the pending entry never moves up.

@@ -233,8 +233,9 @@ pub trait StoreCheckpoints {
     fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()>;
 
     /// Like `finish`, for a checkpoint after which the log still has everything since the checkpoint before. If the new
-    /// superblock is lost, a recovery begins at the older one and finds its log complete, so places to which the older
-    /// one refers must not be used again while it is valid.
+    /// superblock is lost, a recovery begins at the older one and finds its log complete. So a store whose superblocks
+    /// refer to places must not use the places of the older one again while it is valid. A store with fixed positions
+    /// of pages needs nothing more: the LSN of each page says which records it already contains.
     fn finish_with_whole_log(&self, frozen: Frozen, meta: Meta) -> Result<()> {
         self.finish(frozen, meta)
     }

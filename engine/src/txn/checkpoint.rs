@@ -231,7 +231,8 @@ impl Engine {
         if let Some(redo) = redo {
             (meta.redo, meta.epoch) = (redo, log.epoch());
         }
-        // Without the older log a recovery from the older superblock reports that it is missing.
+        // If the log keeps what came after the older superblock, a recovery can begin there. If it does not, such a
+        // recovery reports that the log is missing.
         if log.keeps_after_removal(before, meta.redo) {
             store.finish_with_whole_log(frozen, meta)
         } else {

@@ -77,6 +77,28 @@ fn a_compaction_trains_a_dictionary_that_saves_space() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_plan_for_one_table_leaves_the_dictionaries_of_others_as_they_are() -> Result<()> {
+    const OTHER: TableDef<u64, &str> = TableDef::new("other").compression(Compression::Zstd(3)).dictionary(true);
+    for store in STORES {
+        let volume = Arc::new(MemoryVolume::new());
+        let db = build(&volume, store, 30_000)?;
+        put(&db, OTHER, 0..30_000, 0)?;
+        let plan = CompressionPlan::new(Strategy::All, Compression::Zstd(3)).dictionary(true).table("documents");
+        for table in db.analyze(&plan, |_| ())? {
+            assert_eq!(table.dictionary.is_some(), table.table == "documents", "{store:?}: {table:?}");
+        }
+        db.compact_with(&plan, |_| ())?;
+        let [dictionary] = &db.dictionaries()?[..] else { panic!("{store:?}: {:?}", db.dictionaries()) };
+        assert_eq!((dictionary.table.as_deref(), dictionary.is_used), (Some("documents"), true));
+        db.compact_with(&CompressionPlan::new(Strategy::All, Compression::Lz4).table("other"), |_| ())?;
+        assert_eq!(used(&db)?, [dictionary.number], "{store:?}");
+        check(&db, DOCUMENTS, 30_000, 0)?;
+        check(&db, OTHER, 30_000, 0)?;
+    }
+    Ok(())
+}
+
 /// The phases before [`Phase::Shrinking`] in order, each with how much it did. Panics if one of them is not complete.
 fn whole_phases(reports: &[Progress]) -> Vec<(Phase, u64)> {
     let reports = reports.split(|progress| progress.phase == Phase::Shrinking).next().unwrap_or(&[]);

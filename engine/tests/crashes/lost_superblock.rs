@@ -5,8 +5,9 @@ use crate::workload::stores::STORES;
 use duramen::db::StoreKind;
 use duramen::io::{MemoryVolume, OpenMode, Volume};
 use duramen::{Builder, Database, Durability, Error, Result, TableDef};
-use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, Trigger};
+use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, HookedVolume, Hooks, Trigger};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const NAME: &str = "t.duramen";
 const TABLE: TableDef<u32, &[u8]> = TableDef::new("t");
@@ -164,5 +165,54 @@ fn after_a_checkpoint_that_cannot_begin_a_segment_either_superblock_is_enough() 
         recoveries.push(db.stats().recovery.unwrap().log_bytes);
     }
     assert!(recoveries[0] == recoveries[1] && recoveries[0] > 100_000, "{recoveries:?}");
+    Ok(())
+}
+
+/// Fails one write of a superblock: the one after which the counter is zero. Others succeed.
+#[derive(Debug, Default)]
+struct FailedWrite(AtomicUsize);
+
+impl Hooks for FailedWrite {
+    fn before_write(&self, name: &str, offset: u64, _len: usize) -> Result<()> {
+        let is_superblock = name == NAME && offset < 2 * SUPERBLOCK;
+        match self.0.load(Ordering::Acquire) {
+            left @ 1.. if is_superblock => {
+                self.0.store(left - 1, Ordering::Release);
+                if left == 1 { Err(Error::Full { path: NAME.into() }) } else { Ok(()) }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// If the second of the two writes fails, the older superblock stays valid. So its places are not used again.
+#[test]
+fn a_checkpoint_that_writes_one_of_two_superblocks_frees_no_places() -> Result<()> {
+    for damaged in 0..2 {
+        let (volume, failed) = (Arc::new(MemoryVolume::new()), Arc::new(FailedWrite::default()));
+        let hooked = Arc::new(HookedVolume::new(volume.clone(), failed.clone()));
+        let db = options().superseded_bytes(64 << 10).create_on(hooked, NAME)?;
+        // Several times as many as the cache has room for.
+        let keys = 8 * KEYS;
+        change(&db, TABLE, 0..keys, Some(1))?;
+        db.checkpoint()?;
+        for value in 2..7 {
+            if value == 5 {
+                failed.0.store(2, Ordering::Release);
+            }
+            for first in (0..keys).step_by(100) {
+                change(&db, TABLE, first..first + 100, Some(value))?;
+                // No checkpoint comes after the one that fails.
+                while (value < 5 || failed.0.load(Ordering::Acquire) > 0) && matches!(db.maintain(), Ok(true)) {}
+            }
+        }
+        assert_eq!(failed.0.load(Ordering::Acquire), 0, "a write has failed");
+        let killed = MemoryVolume::new();
+        copy(&volume, &killed, NAME)?;
+        killed.open(NAME, OpenMode::Write)?.write_at(damaged * SUPERBLOCK + 100, &[0xa5; 8])?;
+        let db = options().open_on(Arc::new(killed), NAME)?;
+        assert_eq!(db.verify(|_| ())?.findings, [], "superblock {damaged}");
+        assert_eq!(count(&db, TABLE, 6)?, keys as usize, "superblock {damaged}");
+    }
     Ok(())
 }

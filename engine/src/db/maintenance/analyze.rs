@@ -50,7 +50,7 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::Option`] if a value of the plan is not valid, or if the page store of the database does not compress
-    /// pages; [`Error::NoTable`] if it names a table that does not exist; errors of reading and writing.
+    /// pages; [`Error::NoTable`] if the plan names a table that does not exist; errors of reading and writing.
     pub fn analyze(&self, plan: &CompressionPlan, mut progress: impl FnMut(Progress)) -> Result<Vec<TableAnalysis>> {
         let policies = policies(plan.policy, self.shared().engine.page_size());
         let Decided { tables, ids, sampled, decisions } = self.decide(plan, &policies, &mut progress)?;
@@ -136,7 +136,7 @@ impl Database {
         Ok(gains.into_iter().map(analysis).collect())
     }
 
-    /// The policy of each table after the plan, by name. Pages are sampled only for a strategy that needs them, and
+    /// The new policies of the tables of the plan, by name. Pages are sampled only for a strategy that needs them, and
     /// only with the compression of the plan.
     pub(super) fn choices(
         &self,
@@ -152,16 +152,17 @@ impl Database {
                 let policy = policy_after(reason, plan, &table);
                 (table.name, policy)
             };
-            return Ok(tables.into_iter().zip(decisions).map(policy).collect());
+            let of_plan = tables.into_iter().zip(decisions).filter(|(table, _)| !plan.leaves_out(&table.name));
+            return Ok(of_plan.map(policy).collect());
         }
         let tables = self.begin_read()?.tables()?;
         self.check_plan(plan, &tables)?;
         let policy = |table: &TableInfo| match plan.strategy {
-            _ if plan.leaves_out(&table.name) => table.policy(),
             Strategy::None => uncompressed_policy(table),
             _ => plan.policy,
         };
-        Ok(tables.iter().map(|table| (table.name.clone(), policy(table))).collect())
+        let of_plan = tables.iter().filter(|table| !plan.leaves_out(&table.name));
+        Ok(of_plan.map(|table| (table.name.clone(), policy(table))).collect())
     }
 
     fn check_plan(&self, plan: &CompressionPlan, tables: &[TableInfo]) -> Result<()> {
@@ -279,8 +280,7 @@ impl Trials {
 /// The policy of a table after the decision of a strategy.
 fn policy_after(reason: Reason, plan: &CompressionPlan, table: &TableInfo) -> PagePolicy {
     match reason {
-        _ if plan.leaves_out(&table.name) => table.policy(),
-        Reason::TooSmall => table.policy(),
+        Reason::TooSmall | Reason::LeftOut => table.policy(),
         reason if reason.compresses() => plan.policy,
         _ => uncompressed_policy(table),
     }

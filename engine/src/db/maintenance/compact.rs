@@ -73,12 +73,12 @@ impl Database {
     /// rebuilt. Read the damaged one with
     /// [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage).
     pub fn compact(&self, mut progress: impl FnMut(Progress)) -> Result<CompactReport> {
-        self.compact_to(&HashMap::new(), &|_| true, &mut progress)
+        self.compact_to(None, &mut progress)
     }
 
     /// Compacts as [`Database::compact`] does, and gives each table the compression that the strategy of the plan
     /// chooses. All pages of a table whose compression changes are written anew, those of large values too. Readers
-    /// continue meanwhile, writers wait. If the plan is for some tables only, it does not rebuild the others.
+    /// continue meanwhile, and writers wait. If the plan is for some tables only, the others are not rebuilt.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -100,29 +100,30 @@ impl Database {
     pub fn compact_with(&self, plan: &CompressionPlan, mut progress: impl FnMut(Progress)) -> Result<CompactReport> {
         self.shared().check_writable()?;
         let choices = self.choices(plan, &mut progress)?;
-        self.compact_to(&choices, &|table| !plan.leaves_out(table), &mut progress)
+        self.compact_to(Some(&choices), &mut progress)
     }
 
-    /// Compacts, and gives these tables these policies. `is_rebuilt`: whether to rebuild the table with this name.
+    /// Compacts. `choices`: the new policies of the tables that are rebuilt, by name. `None`: all are rebuilt with the
+    /// policies that they have.
     fn compact_to(
         &self,
-        choices: &HashMap<String, PagePolicy>,
-        is_rebuilt: &dyn Fn(&str) -> bool,
+        choices: Option<&HashMap<String, PagePolicy>>,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<CompactReport> {
         let shared = self.shared();
         let size = || shared.engine.stats().file_bytes;
         let bytes_before = size();
         shared.check_writable()?;
-        let got_dictionary = self.add_dictionaries(choices, is_rebuilt, progress)?;
+        let got_dictionary = self.add_dictionaries(choices, progress)?;
         let tx = self.begin_write()?;
         let mut tables = tx.tables()?;
-        tables.retain(|table| is_rebuilt(&table.name));
+        tables.retain(|table| choices.is_none_or(|choices| choices.contains_key(&table.name)));
         let of = tables.iter().map(|table| table.entries).sum();
         let mut so_far = Progress { phase: Phase::Rebuilding, done: 0, of };
         let mut before: Vec<(TableId, PagePolicy)> = Vec::new();
         let rebuilt = tables.iter().try_for_each(|table| {
-            let choice = choices.get(&table.name).copied().filter(|choice| *choice != table.policy());
+            let choice = choices.and_then(|choices| choices.get(&table.name)).copied();
+            let choice = choice.filter(|choice| *choice != table.policy());
             tx.rebuild(&table.name, (choice, &got_dictionary), &mut before, &mut so_far, progress)
                 .map_err(|error| error.in_table(&table.name))
         });

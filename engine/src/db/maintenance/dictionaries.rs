@@ -66,12 +66,11 @@ impl Database {
     }
 
     /// Trains dictionaries for the tables that may have one after the compaction, adds those that pay, and makes the
-    /// store use them. Returns the tables that have got one. `choices`: new policies, by name. `is_rebuilt`: whether
-    /// the compaction rebuilds the table with this name.
+    /// store use them. Returns the tables that have got one. `choices`: the new policies of the
+    /// tables that are rebuilt, by name. `None`: all are rebuilt with the policies that they have.
     pub(super) fn add_dictionaries(
         &self,
-        choices: &HashMap<String, PagePolicy>,
-        is_rebuilt: &dyn Fn(&str) -> bool,
+        choices: Option<&HashMap<String, PagePolicy>>,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<HashSet<TableId>> {
         let engine = &self.shared().engine;
@@ -80,10 +79,8 @@ impl Database {
         };
         let mut wanted = Vec::new();
         each_table(engine, crate::base::Lsn::MAX, |name, entry| {
-            let policy = choices.get(&name).copied().unwrap_or(entry.policy);
-            if policy.dictionary && is_rebuilt(&name) {
-                wanted.push((entry.tree.table, policy));
-            }
+            let policy = choices.map_or(Some(entry.policy), |choices| choices.get(&name).copied());
+            wanted.extend(policy.filter(|policy| policy.dictionary).map(|policy| (entry.tree.table, policy)));
         })?;
         if wanted.is_empty() {
             return Ok(HashSet::new());

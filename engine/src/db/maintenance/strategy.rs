@@ -116,8 +116,9 @@ impl CompressionPlan {
         CompressionPlan { strategy, policy, groups: Vec::new(), tables: Vec::new() }
     }
 
-    /// The plan is for this table, and for no table without such a call. Other tables keep their compression, and
-    /// [`Database::compact_with`](crate::Database::compact_with) does not rebuild them.
+    /// Makes the plan one for this table, and for the others that are named in this way. All other tables keep their
+    /// compression, and [`Database::compact_with`](crate::Database::compact_with) does not rebuild them. In a group
+    /// their pages still count.
     ///
     /// ```
     /// use duramen::db::{Compression, CompressionPlan, Strategy};
@@ -215,7 +216,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Reason::StrategyNone => "the strategy compresses no table",
-            Reason::StrategyAll => "the strategy compresses every table",
+            Reason::StrategyAll => "the strategy compresses every table of the plan",
             Reason::LeftOut => "the plan is for other tables",
             Reason::TooSmall => "it has so few pages that compression does not matter",
             Reason::NoSaving => "fewer than half of its pages become smaller",

@@ -77,7 +77,7 @@ mod tests {
         }
 
         #[test]
-        fn encodings_before_any_bytes_have_the_order_of_the_strings(
+        fn encodings_keep_the_order_of_strings_with_any_bytes_after_them(
             a in few_bytes(), b in few_bytes(), tail_a in few_bytes(), tail_b in few_bytes(),
         ) {
             let (mut left, mut right) = (Vec::new(), Vec::new());

@@ -97,3 +97,34 @@ fn a_segment_that_another_database_has_replaced_does_not_become_a_spare_file() -
     assert_eq!(volume.names(), [segment_name(2), segment_name(3)]);
     Ok(())
 }
+
+#[test]
+fn a_removal_keeps_the_records_that_no_removed_segment_has() {
+    let volume = TestVolume::default();
+    let log = Log::create(packed(&volume), 1, Lsn(0)).unwrap();
+    let append = || log.append(1, &[7; 100]).unwrap();
+    let first = log.next_lsn();
+    append();
+    let second = log.rotate().unwrap();
+    let within = append();
+    append();
+    let third = log.rotate().unwrap();
+    assert!(first < second && second < within && within < third);
+    for (from, lsn, keeps) in [
+        (first, first, true),
+        (first, second, false),
+        (second, second, true),
+        (within, second, true),
+        (second, within, true),
+        (within, within, true),
+        (second, third, false),
+        (within, third, false),
+        (third, third, true),
+    ] {
+        assert_eq!(log.keeps_after_removal(from, lsn), keeps, "from {from:?}, before {lsn:?}");
+    }
+    // The first segment goes.
+    log.remove_before(within).unwrap();
+    assert_eq!(volume.names(), [segment_name(2), segment_name(3)]);
+    assert!(log.keeps_after_removal(second, within) && !log.keeps_after_removal(second, third));
+}

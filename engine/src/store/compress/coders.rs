@@ -52,6 +52,8 @@ pub(in crate::store) struct Coders {
     unzlib: Option<Decompress>,
     /// The decompressed bytes, to compare them with the original.
     again: Vec<u8>,
+    /// Decompression has given other bytes.
+    was_wrong: bool,
 }
 
 impl std::fmt::Debug for Coders {
@@ -97,9 +99,18 @@ impl Coders {
         let is_right = self.decompress(encoding, out, &find, room) == Ok(packed.len()) && *room == *packed;
         self.again = again;
         if !is_right {
-            tracing::error!(%compression, "a compressed page does not come back; it is written uncompressed");
+            self.note_wrong(compression);
         }
         is_right.then_some(encoding)
+    }
+
+    /// Logs an error for the first page whose decompression gives other bytes. With a faulty coder this may be every
+    /// page.
+    #[cold]
+    fn note_wrong(&mut self, compression: Compression) {
+        if !std::mem::replace(&mut self.was_wrong, true) {
+            tracing::error!(%compression, "decompressing a page gave other bytes: such pages are written uncompressed");
+        }
     }
 
     /// Decompresses `bytes` into the front of `out`. Returns how many bytes there are.

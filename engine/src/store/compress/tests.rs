@@ -122,7 +122,7 @@ fn primed(id: u32) -> (Vec<Vec<u8>>, Arc<Primed>) {
 }
 
 #[test]
-fn a_page_that_misses_the_target_would_not_be_compressed() {
+fn a_page_that_misses_the_target_does_not_count_as_compressed() {
     let places = Places { unit: 128, header: 16, whole: 8192, fixed: false };
     // A third of the page does not compress.
     let mut page = vec![7; 6000];
@@ -135,10 +135,10 @@ fn a_page_that_misses_the_target_would_not_be_compressed() {
     }
 }
 
-/// The encoder has another content under the same id than the decoder, so pages come back with other bytes.
+/// The dictionaries of the encoder and of the decoder have the same id and different contents.
 #[cfg(feature = "zstd")]
 #[test]
-fn a_page_that_does_not_come_back_is_not_compressed() {
+fn a_page_stays_uncompressed_if_decompressing_gives_other_bytes() {
     let (pages, primed) = primed(5);
     let mut altered = primed.dictionary.bytes.to_vec();
     let content = altered.len() / 2;

@@ -83,7 +83,15 @@ impl TableStore {
             return Err(error);
         }
         let copied = if both { change.write(meta, written.directory.encode()) } else { Ok(()) };
-        self.conclude(&captured, &written, (&before, change.meta().high_water));
+        let mut free = self.set_locations(&captured, &written, change.meta().high_water);
+        free.push(before.extent());
+        free.extend(before.map.map(|map| map.extent()));
+        free.retain(|extent| extent.grains > 0);
+        match copied {
+            Ok(()) => self.release(&free),
+            // The older superblock may still be valid: its places wait for the next checkpoint.
+            Err(_) => self.space.lock().quarantine.append(&mut free),
+        }
         drop(change);
         self.cut_free_end();
         copied
@@ -219,22 +227,16 @@ impl TableStore {
         if run.1.is_empty() { Ok(()) } else { write(&run) }
     }
 
-    /// After the superblock is durable: sets the new locations of chunks and groups, frees the places that only the old
-    /// table used, and removes unchanged chunks from memory.
-    fn conclude(&self, captured: &[Captured], written: &WrittenPlaces, (before, high_water): (&Directory, u32)) {
-        let mut free = self.set_locations(captured, written, high_water);
-        free.push(before.extent());
-        free.extend(before.map.map(|map| map.extent()));
-        free.retain(|extent| extent.grains > 0);
-        // The lock is released between the parts, so that reads and commits do not wait for all of them.
-        for part in free.chunks(FREED_TOGETHER) {
+    /// Frees these places. The lock is released between parts of them, so that reads and commits do not wait for all.
+    fn release(&self, places: &[Extent]) {
+        for part in places.chunks(FREED_TOGETHER) {
             let mut space = self.space.lock();
             part.iter().for_each(|extent| space.allocator.release(*extent));
         }
     }
 
-    /// Sets the new locations of chunks and groups, and removes unchanged chunks from memory. Returns the places that
-    /// only the old table used.
+    /// After the superblock is durable: sets the new locations of chunks and groups, and removes unchanged chunks from
+    /// memory. Returns the places of images, chunks and groups that only the old table used.
     fn set_locations(&self, captured: &[Captured], written: &WrittenPlaces, high_water: u32) -> Vec<Extent> {
         let mut guard = self.state.lock();
         let state = &mut *guard;

@@ -279,7 +279,8 @@ impl<'e> NeedSurvey<'e> {
         }
         self.read_heap(&heap, own.pages)?;
         self.need.runs += own.runs;
-        // A half without room for one of the longest entries is divided again.
+        // A half may have no room for an entry with one of the longest keys, which take a fifth of a page. It is then
+        // divided again.
         let again = if 6 * own.longest > page_size { page_size / 2 } else { 0 };
         let split = if own.may_split { page_size / 2 + again + 4 * own.longest + RECORD_LOG } else { 0 };
         let merge = if own.removes { page_size } else { 0 };
