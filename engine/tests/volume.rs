@@ -224,7 +224,7 @@ fn a_lock_is_of_the_file_that_has_the_name_and_gives_a_handle_of_that_file() {
 }
 
 #[test]
-fn a_file_takes_the_place_of_another_but_not_its_handles_and_lock() {
+fn a_file_that_replaces_another_does_not_get_its_handles_and_lock() {
     on_each(|volume| {
         create(volume, "a", b"a");
         create(volume, "b", b"b");

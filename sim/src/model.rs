@@ -312,7 +312,8 @@ mod tests {
         assert!(model.check(40, 45, &model.after(46)).is_err());
     }
 
-    /// Each check may begin at the state of the check before, which can be earlier, later or that of a failed check.
+    /// A check may begin with the state that the previous check kept. That state can be earlier or later, and the
+    /// previous check may have failed.
     #[test]
     fn checks_do_not_depend_on_the_checks_before_them() {
         let mut model = model();

@@ -466,7 +466,7 @@ pub(crate) struct Plan {
     /// Train a dictionary for the pages of each of these tables, if it saves more than it takes; for --compress zstd
     #[arg(long)]
     pub(crate) dictionary: bool,
-    /// Only this table: compact leaves the others as they are; can be repeated
+    /// Apply the options to this table only; compact does not change other tables; can be repeated
     #[arg(long, value_name = "TABLE")]
     pub(crate) table: Vec<String>,
     /// The strategy decides once for all of these tables, such as a table and its indexes; can be repeated

@@ -125,9 +125,9 @@ fn dictionary_row(table: &TableAnalysis) -> Option<DictionaryRow> {
 }
 
 fn table_row(table: TableAnalysis, groups: &[String]) -> TableRow {
-    // These reasons do not follow from pages, so not from those of a group either.
-    let is_alone = matches!(table.reason, Reason::StrategyNone | Reason::StrategyAll | Reason::LeftOut);
-    let group = groups.iter().find(|group| !is_alone && group.split(',').any(|name| name == table.table));
+    // These reasons do not depend on sampled pages, so the group does not matter.
+    let ignores_group = matches!(table.reason, Reason::StrategyNone | Reason::StrategyAll | Reason::LeftOut);
+    let group = groups.iter().find(|group| !ignores_group && group.split(',').any(|name| name == table.table));
     let chosen =
         table.methods.iter().find(|method| (method.compression, method.target) == (table.choice, table.choice_target));
     let (write_seconds, read_seconds) = chosen.map_or((0.0, 0.0), |method| seconds(&table, method));
@@ -199,7 +199,7 @@ fn seconds(table: &TableAnalysis, method: &MethodAnalysis) -> (f64, f64) {
 fn method_row(table: &TableAnalysis, strategy: Strategy, method: &MethodAnalysis) -> MethodRow {
     let MethodAnalysis { saving, median_saving, .. } = *method;
     let formula_2 = match strategy {
-        Strategy::Selective { delta, .. } => Some(method.is_near_median(delta)),
+        Strategy::Selective { delta, .. } => Some(method.meets_formula_2(delta)),
         _ => None,
     };
     let (write_seconds, read_seconds) = seconds(table, method);
@@ -210,7 +210,7 @@ fn method_row(table: &TableAnalysis, strategy: Strategy, method: &MethodAnalysis
         saving,
         median_saving,
         formula_2,
-        formula_3: method.is_at_most_median(),
+        formula_3: method.meets_formula_3(),
         saved_of_plain_bytes: method.saved_bytes,
         write_us: method.write_time.as_secs_f64() * 1e6,
         read_us: method.read_time.as_secs_f64() * 1e6,

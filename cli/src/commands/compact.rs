@@ -31,7 +31,8 @@ pub(super) fn run(args: &Compact) -> Result<Completion> {
     }
     let Plan { table, strategy, compress, dictionary, .. } = &args.plan;
     if !table.is_empty() && strategy.is_none() && compress.is_none() && !dictionary {
-        let why = "--table needs --compress METHOD, or --strategy none to decompress the table";
+        let why =
+            "--table also needs --compress METHOD, --dictionary or --strategy; --strategy none decompresses the table";
         return Err(Failure::Usage(why.to_owned()));
     }
     let entries = if converts { convert(args)? } else { compact(args)? };

@@ -20,7 +20,7 @@ pub(super) fn of(plan: &Plan, default: Strategy) -> Result<CompressionPlan> {
     let strategy = plan.strategy.unwrap_or(default);
     let compression = match plan.compress {
         Some(Compression::None) => {
-            let why = "--compress none: give --strategy none to decompress tables, or another method";
+            let why = "--compress none is no plan: use --strategy none to decompress tables, or name a method";
             return Err(Failure::Usage(why.to_owned()));
         }
         Some(compression) => compression,

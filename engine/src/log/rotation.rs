@@ -319,11 +319,11 @@ impl Log {
         Ok(())
     }
 
-    /// True if [`Log::remove_before`] with `lsn` leaves every record from `from` on in the log. No segment may be begun
-    /// between the two calls.
-    pub fn keeps_after_removal(&self, from: Lsn, lsn: Lsn) -> bool {
+    /// True if the record at `first` and all later ones stay in the log after [`Log::remove_before`] with `lsn`. The
+    /// caller must not begin a segment between this call and that one.
+    pub fn keeps_after_removal(&self, first: Lsn, lsn: Lsn) -> bool {
         let tail = self.tail.lock();
-        !tail.older.iter().any(|older| older.end <= lsn && older.end > from)
+        !tail.older.iter().any(|older| older.end <= lsn && older.end > first)
     }
 
     /// Makes a segment a spare file, durably. False if it should be removed.

@@ -232,11 +232,11 @@ pub trait StoreCheckpoints {
     /// After an error the last durable checkpoint is still valid, and a new freeze may be tried unless a sync failed.
     fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()>;
 
-    /// Like `finish`, for a checkpoint after which the log still has everything since the checkpoint before. If the new
-    /// superblock is lost, a recovery begins at the older one and finds its log complete. So a store whose superblocks
-    /// refer to places must not use the places of the older one again while it is valid. A store with fixed positions
-    /// of pages needs nothing more: the LSN of each page says which records it already contains.
-    fn finish_with_whole_log(&self, frozen: Frozen, meta: Meta) -> Result<()> {
+    /// Like `finish`, for a checkpoint that keeps the log since the previous checkpoint. If the new superblock is lost,
+    /// a recovery begins with the older superblock and finds a complete log. So a store with places must not use the
+    /// places of the older superblock again while that superblock is valid. A store with fixed positions of pages needs
+    /// nothing more: the LSN of a page says which records the page contains.
+    fn finish_and_keep_log(&self, frozen: Frozen, meta: Meta) -> Result<()> {
         self.finish(frozen, meta)
     }
 

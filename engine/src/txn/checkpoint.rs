@@ -231,10 +231,10 @@ impl Engine {
         if let Some(redo) = redo {
             (meta.redo, meta.epoch) = (redo, log.epoch());
         }
-        // If the log keeps what came after the older superblock, a recovery can begin there. If it does not, such a
-        // recovery reports that the log is missing.
+        // If the log keeps all records from the redo point of the older superblock on, a recovery can begin with that
+        // superblock. Otherwise a recovery with that superblock reports that the log is missing.
         if log.keeps_after_removal(before, meta.redo) {
-            store.finish_with_whole_log(frozen, meta)
+            store.finish_and_keep_log(frozen, meta)
         } else {
             store.finish(frozen, meta)
         }

@@ -74,7 +74,7 @@ fn the_totals_equal_the_counts_of_a_drive_also_after_reopening() -> Result<()> {
 }
 
 #[test]
-fn a_crash_loses_only_counts_after_the_last_checkpoint() -> Result<()> {
+fn a_crash_loses_no_counts_before_the_last_checkpoint() -> Result<()> {
     for store in [StoreKind::Table, StoreKind::Shadow] {
         let volume = FailingVolume::new(1);
         let db = options(store, LogShape::Packed).create_on(Arc::new(volume.clone()), NAME)?;

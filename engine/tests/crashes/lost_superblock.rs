@@ -168,7 +168,7 @@ fn after_a_checkpoint_that_cannot_begin_a_segment_either_superblock_is_enough() 
     Ok(())
 }
 
-/// Fails one write of a superblock: the one after which the counter is zero. Others succeed.
+/// Counts the writes of superblocks down. The write that brings the counter to zero fails; all other writes succeed.
 #[derive(Debug, Default)]
 struct FailedWrite(AtomicUsize);
 

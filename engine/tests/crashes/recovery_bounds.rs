@@ -263,15 +263,15 @@ fn pages_that_change_while_a_checkpoint_is_taken_count_after_it() -> Result<()> 
     Ok(())
 }
 
-/// The results of commits during a checkpoint. Its superblock is written only when a recovery has so many pages to
-/// redo, or after a time limit.
+/// The results of commits during a checkpoint. The superblock of the checkpoint is written when a recovery has a given
+/// number of pages to redo, or after a time limit.
 struct Beside {
     most_pages: u64,
     took_too_long: bool,
 }
 
-/// Commits without pause, also while a checkpoint is held up that began at `bound` pages. It is held up until a
-/// recovery has `held_until` pages to redo. A count of commits would depend on the speed of the checkpoint's thread.
+/// Commits without pause. A checkpoint begins at `bound` pages. It is held up until a recovery has `held_until` pages
+/// to redo, or until `patience` is over. A count of commits would depend on the speed of the checkpoint's thread.
 fn commit_beside_a_checkpoint(store: StoreKind, bound: u64, held_until: u64, patience: Duration) -> Result<Beside> {
     let options = options().store(store).cache(LARGE_CACHE).checkpoint_bytes(1 << 30).checkpoint_pages(bound);
     let (_, watch, db) = filled(&options.background(true).flush_interval(Duration::from_secs(3600)))?;

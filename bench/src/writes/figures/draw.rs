@@ -16,11 +16,11 @@ use std::io::Write;
 /// Returns the charts of a figure with their names: one for each record size, page size and measure. Runs whose scale
 /// or log flushes differ from those of the first run are used only for claims.
 pub(super) fn charts(figure: &Figure, results: &Results) -> Vec<(String, String)> {
-    let kind = |run: &Run| (run.shape.scale, run.logging.flush());
+    let kind = |run: &Run| (run.population.scale, run.logging.flush());
     let all: Vec<&Run> = figure.runs.iter().filter(|run| figure.runs.first().map(kind) == Some(kind(run))).collect();
     let mut panels: Vec<(u64, u32)> = Vec::new();
     for run in &all {
-        let panel = (run.shape.page, run.shape.record);
+        let panel = (run.population.page, run.population.record);
         if !panels.contains(&panel) {
             panels.push(panel);
         }
@@ -28,7 +28,7 @@ pub(super) fn charts(figure: &Figure, results: &Results) -> Vec<(String, String)
     let mut charts = Vec::new();
     for (page, record) in panels {
         let runs: Vec<&Run> =
-            all.iter().copied().filter(|run| (run.shape.page, run.shape.record) == (page, record)).collect();
+            all.iter().copied().filter(|run| (run.population.page, run.population.record) == (page, record)).collect();
         for (i, measure) in figure.measures.iter().enumerate() {
             let pages = page / 1024;
             let title = format!("{}: records of {record} B, pages of {pages} KiB", page::heading(figure.id));
@@ -36,10 +36,10 @@ pub(super) fn charts(figure: &Figure, results: &Results) -> Vec<(String, String)
                 Axis::Nothing => continue,
                 Axis::Stores => bars(title, &runs, *measure, results),
                 Axis::Threads => lines(&title, "threads", &runs, *measure, results, |run| {
-                    Some((run.threads, run.shape.store.to_string()))
+                    Some((run.threads, run.population.store.to_string()))
                 }),
                 Axis::Thresholds => {
-                    lines(&title, "threshold, bytes", &runs, *measure, results, |run| match run.shape.store {
+                    lines(&title, "threshold, bytes", &runs, *measure, results, |run| match run.population.store {
                         Store::Delta(threshold, segment, _) => {
                             Some((u32::from(threshold), format!("segments of {segment} B")))
                         }
@@ -93,7 +93,7 @@ fn lines(
 /// Draws a bar for each run.
 fn bars(title: String, runs: &[&Run], measure: Measure, results: &Results) -> String {
     let bar = |run: &&Run| {
-        Some(Bar { name: run.shape.store.to_string(), parts: vec![measure.of(run, results)?], claimed: None })
+        Some(Bar { name: run.population.store.to_string(), parts: vec![measure.of(run, results)?], claimed: None })
     };
     let bars = runs.iter().filter_map(bar).collect();
     Bars { title, height: measure.axis().to_owned(), parts: Vec::new(), bars }.svg()
@@ -106,7 +106,7 @@ pub(super) fn csv(runs: &[Run], results: &Results, out: impl Write) -> Result<()
     writer.write_record(about.into_iter().chain(ALL.iter().map(|measure| measure.name())))?;
     for run in runs {
         let Some(object) = results.get(run) else { continue };
-        let Population { page, record, store, .. } = run.shape;
+        let Population { page, record, store, .. } = run.population;
         let value_at =
             |path: &str| object.pointer(path).map_or_else(String::new, |value| value.to_string().replace('"', ""));
         let about = [
@@ -139,7 +139,7 @@ pub(super) fn table(figure: &Figure, results: &Results) -> String {
     figure.measures.iter().for_each(|measure| html += &format!("<th>{}</th>", measure.name()));
     html += "</tr>\n";
     for run in &figure.runs {
-        let Population { page, record, scale, store } = run.shape;
+        let Population { page, record, scale, store } = run.population;
         let (page, leaves, flush, threads) = (page / 1024, scale.leaves(), run.logging.flush(), run.threads);
         html += &format!("<tr><td>{store}</td><td>{record} B, {page} KiB, {leaves} leaves, {flush}, {threads}</td>");
         figure.measures.iter().for_each(|measure| html += &format!("<td>{}</td>", number(*measure, run, results)));

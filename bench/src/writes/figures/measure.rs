@@ -20,12 +20,13 @@ pub(super) type Results = claims::Results<Run>;
 /// The file of the results, in the folder of the figures.
 const FILE: &str = "runs.jsonl";
 
-/// Measures all runs. The runs of one shape are measured one after the other, and several shapes at the same time.
+/// Measures all runs. The runs on one population are measured one after the other, and several populations at the same
+/// time.
 /// Calls `done` at the beginning and with each new result.
 pub(super) fn measure(runs: &[Run], args: &Args, mut done: impl FnMut(&Results) -> Result<()>) -> Result<Results> {
     let mut results: Results = peers::load(args, runs)?.into_iter().collect();
     let (mut kept, found) = Kept::begin(&args.out.join(FILE), args.resume)?;
-    let mut shapes: BTreeMap<Population, Vec<(Run, writes::Args)>> = BTreeMap::new();
+    let mut populations: BTreeMap<Population, Vec<(Run, writes::Args)>> = BTreeMap::new();
     for run in runs {
         let Some(options) = run.options(args) else { continue };
         let workload = report::workload(&options);
@@ -33,16 +34,16 @@ pub(super) fn measure(runs: &[Run], args: &Args, mut done: impl FnMut(&Results) 
             results.insert(*run, result.clone());
             continue;
         }
-        let of_shape = shapes.entry(run.shape).or_default();
-        if !of_shape.iter().any(|(other, _)| other == run) {
-            of_shape.push((*run, options));
+        let of_population = populations.entry(run.population).or_default();
+        if !of_population.iter().any(|(other, _)| other == run) {
+            of_population.push((*run, options));
         }
     }
-    let weights: BTreeMap<Run, f64> = shapes.values().flat_map(|runs| weights(runs)).collect();
+    let weights: BTreeMap<Run, f64> = populations.values().flat_map(|runs| weights(runs)).collect();
     let mut progress = Progress::new(weights.values().copied());
     done(&results)?;
-    // The map ends with the largest shapes, which begin first.
-    let left = Mutex::new(shapes);
+    // The map ends with the largest populations, which begin first.
+    let left = Mutex::new(populations);
     std::thread::scope(|scope| {
         let (sender, receiver) = channel();
         for _ in 0..args.jobs {
@@ -61,10 +62,10 @@ pub(super) fn measure(runs: &[Run], args: &Args, mut done: impl FnMut(&Results) 
     })
 }
 
-/// The runs of each shape that are not yet measured.
+/// The runs on each population that are not yet measured.
 type Left = Mutex<BTreeMap<Population, Vec<(Run, writes::Args)>>>;
 
-/// Measures shapes until none is left, or until the receiver of the results has ended.
+/// Measures populations until none is left, or until the receiver of the results has ended.
 fn work(left: &Left, sender: &Sender<Result<(Run, Value)>>) {
     loop {
         let next = left.lock().map(|mut left| left.pop_last());
@@ -86,7 +87,7 @@ fn work(left: &Left, sender: &Sender<Result<(Run, Value)>>) {
 /// Returns the approximate duration of each run. The first run includes populating.
 fn weights(runs: &[(Run, writes::Args)]) -> impl Iterator<Item = (Run, f64)> {
     runs.iter().enumerate().map(|(at, (run, options))| {
-        let leaves = run.shape.leaves() as f64;
+        let leaves = run.population.leaves() as f64;
         // The workload has two or three cycles of about this many overwrites. Each cycle overwrites every leaf.
         let overwrites = leaves * leaves.ln();
         let populating = options.records as f64 / 5.0 + 5.0 * leaves;

@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// Returns true if all runs of Duramen are measured. Runs of other stores may be missing.
 fn is_complete(figure: &Figure, results: &Results) -> bool {
-    let peer = |run: &Run| matches!(run.shape.store, runs::Store::Peer(_));
+    let peer = |run: &Run| matches!(run.population.store, runs::Store::Peer(_));
     figure.runs.iter().all(|run| peer(run) || results.contains_key(run))
 }
 

@@ -102,21 +102,21 @@ const CACHE: u64 = 1 << 20;
 
 /// Returns the run of another store that corresponds to a run.
 fn of(run: &Run) -> Option<PeerRun> {
-    let Store::Peer(peer) = run.shape.store else { return None };
-    let stands_for = match run.shape.scale {
+    let Store::Peer(peer) = run.population.store else { return None };
+    let stands_for = match run.population.scale {
         Scale::Far => 150_000_000_000,
         Scale::Near => 500_000_000_000,
     };
     let records = match peer {
         // Fewer records would need a smaller memtable.
-        Peer::RocksDb => stands_for / DEFAULT_MEMTABLE * MEMTABLE / u64::from(run.shape.record),
-        Peer::WiredTiger => run.shape.records(),
+        Peer::RocksDb => stands_for / DEFAULT_MEMTABLE * MEMTABLE / u64::from(run.population.record),
+        Peer::WiredTiger => run.population.records(),
     };
     Some(PeerRun {
         peer,
         stands_for,
-        page_size: run.shape.page,
-        record_size: run.shape.record,
+        page_size: run.population.page,
+        record_size: run.population.record,
         records,
         cache: CACHE,
         flush_seconds: if run.logging == Logging::Minute { 60 } else { 0 },

@@ -100,7 +100,7 @@ impl Population {
 /// One run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Run {
-    pub(super) shape: Population,
+    pub(super) population: Population,
     pub(super) logging: Logging,
     pub(super) threads: u32,
 }
@@ -108,22 +108,22 @@ pub(super) struct Run {
 impl Run {
     /// Returns the run for the paper's 150 GB with records of 128 bytes, pages of 8 KiB and one thread.
     pub(super) fn far(store: Store) -> Run {
-        let shape = Population { scale: Scale::Far, page: 8192, record: 128, store };
-        Run { shape, logging: Logging::Minute, threads: 1 }
+        let population = Population { scale: Scale::Far, page: 8192, record: 128, store };
+        Run { population, logging: Logging::Minute, threads: 1 }
     }
 
     /// Returns the same run for the paper's 500 GB.
     pub(super) fn near(store: Store) -> Run {
         let run = Run::far(store);
-        Run { shape: Population { scale: Scale::Near, ..run.shape }, ..run }
+        Run { population: Population { scale: Scale::Near, ..run.population }, ..run }
     }
 
     pub(super) fn record(self, record: u32) -> Run {
-        Run { shape: Population { record, ..self.shape }, ..self }
+        Run { population: Population { record, ..self.population }, ..self }
     }
 
     pub(super) fn page(self, page: u64) -> Run {
-        Run { shape: Population { page, ..self.shape }, ..self }
+        Run { population: Population { page, ..self.population }, ..self }
     }
 
     pub(super) fn threads(self, threads: u32) -> Run {
@@ -136,7 +136,7 @@ impl Run {
 
     /// Returns the options of the benchmark; `None` for another store.
     pub(super) fn options(&self, args: &Args) -> Option<writes::Args> {
-        let Population { page, record, store, .. } = self.shape;
+        let Population { page, record, store, .. } = self.population;
         let (store, persist_table, delta) = match store {
             Store::Table => (writes::Store::Table, false, DeltaBlocks::OFF),
             Store::Baseline => (writes::Store::Table, true, DeltaBlocks::OFF),
@@ -152,7 +152,7 @@ impl Run {
             Logging::Sparse => (Flush::Commit, Log::Sparse),
         };
         Some(writes::Args {
-            records: if args.quick { 3000 } else { self.shape.records() as usize },
+            records: if args.quick { 3000 } else { self.population.records() as usize },
             record_size: record,
             varied: false,
             page_size: ByteSize(page),
@@ -173,7 +173,7 @@ impl Run {
 
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Population { scale, page, record, store } = self.shape;
+        let Population { scale, page, record, store } = self.population;
         let (leaves, page, flush) = (scale.leaves(), page / 1024, self.logging.flush());
         write!(f, "{store}, records of {record} B, pages of {page} KiB, {leaves} leaves for each page of the cache, ")?;
         write!(f, "log flushed {flush}, threads: {}", self.threads)

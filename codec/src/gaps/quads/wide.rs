@@ -126,18 +126,18 @@ impl<const STREAM: bool> Groups<'_, STREAM> {
     /// The machine must have AVX-512. `data` has four groups as long as the first one, and 16 bytes from the gaps of
     /// the last one on.
     #[inline(always)]
-    unsafe fn alike(&mut self, shape: &mut GapLengths) -> Option<__m512i> {
+    unsafe fn alike(&mut self, lengths: &mut GapLengths) -> Option<__m512i> {
         // SAFETY: guaranteed by the caller.
         unsafe {
             let (from, controls) = (self.data.as_ptr().add(self.at), self.controls());
-            shape.set(*controls);
-            let (step, stride) = if STREAM { (shape.len, 1) } else { (shape.len + 1, shape.len + 1) };
+            lengths.set(*controls);
+            let (step, stride) = if STREAM { (lengths.len, 1) } else { (lengths.len + 1, lengths.len + 1) };
             let (one, two, three) = (*controls.add(stride), *controls.add(2 * stride), *controls.add(3 * stride));
-            if (one ^ shape.control) | (two ^ shape.control) | (three ^ shape.control) != 0 {
+            if (one ^ lengths.control) | (two ^ lengths.control) | (three ^ lengths.control) != 0 {
                 return None;
             }
             self.at += 4 * step;
-            Some(_mm512_shuffle_epi8(four_groups(from.add(usize::from(!STREAM)), step), shape.shuffle))
+            Some(_mm512_shuffle_epi8(four_groups(from.add(usize::from(!STREAM)), step), lengths.shuffle))
         }
     }
 
@@ -175,9 +175,9 @@ impl<const STREAM: bool> Groups<'_, STREAM> {
     unsafe fn whole(&mut self, gaps: usize, sink: &mut impl WideSink) -> bool {
         // SAFETY: guaranteed by the caller; the bytes of a group are read only if `data` has them.
         unsafe {
-            let mut shape = GapLengths::new();
+            let mut lengths = GapLengths::new();
             while self.gap + 16 <= gaps && self.at + 4 * GROUP <= self.data.len() {
-                let unpacked = match self.alike(&mut shape) {
+                let unpacked = match self.alike(&mut lengths) {
                     Some(unpacked) => unpacked,
                     None => self.mixed(gaps),
                 };
@@ -187,7 +187,7 @@ impl<const STREAM: bool> Groups<'_, STREAM> {
             }
             // At the end of `data`, short groups may still be complete.
             while self.gap + 16 <= gaps && self.has_four_alike() {
-                let Some(unpacked) = self.alike(&mut shape) else { return false };
+                let Some(unpacked) = self.alike(&mut lengths) else { return false };
                 if self.feed(unpacked, sink) {
                     return true;
                 }

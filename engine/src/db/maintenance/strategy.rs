@@ -116,9 +116,9 @@ impl CompressionPlan {
         CompressionPlan { strategy, policy, groups: Vec::new(), tables: Vec::new() }
     }
 
-    /// Makes the plan one for this table, and for the others that are named in this way. All other tables keep their
-    /// compression, and [`Database::compact_with`](crate::Database::compact_with) does not rebuild them. In a group
-    /// their pages still count.
+    /// Limits the plan to this table. Call it again to add more tables. All other tables keep their compression, and
+    /// [`Database::compact_with`](crate::Database::compact_with) does not rebuild them. If a group has such a table,
+    /// the decision for the group still uses the pages of that table.
     ///
     /// ```
     /// use duramen::db::{Compression, CompressionPlan, Strategy};
@@ -251,22 +251,22 @@ pub struct MethodAnalysis {
 }
 
 impl MethodAnalysis {
-    /// True if formula 2 of the paper holds: (1 - `delta`) CPss <= SS.
-    pub fn is_near_median(&self, delta: f64) -> bool {
-        is_near_median(self.saving, self.median_saving, delta)
+    /// True if formula 2 of the paper holds, with a tolerance for rounding: (1 - `delta`) CPss <= SS.
+    pub fn meets_formula_2(&self, delta: f64) -> bool {
+        meets_formula_2(self.saving, self.median_saving, delta)
     }
 
-    /// True if formula 3 of the paper holds: SS <= CPss.
-    pub fn is_at_most_median(&self) -> bool {
-        is_at_most_median(self.saving, self.median_saving)
+    /// True if formula 3 of the paper holds, with a tolerance for rounding: SS <= CPss.
+    pub fn meets_formula_3(&self) -> bool {
+        meets_formula_3(self.saving, self.median_saving)
     }
 }
 
-fn is_near_median(saving: f64, median: f64, delta: f64) -> bool {
+fn meets_formula_2(saving: f64, median: f64, delta: f64) -> bool {
     (1.0 - delta) * median <= saving + ROUNDING
 }
 
-fn is_at_most_median(saving: f64, median: f64) -> bool {
+fn meets_formula_3(saving: f64, median: f64) -> bool {
     saving <= median + ROUNDING
 }
 
@@ -395,8 +395,8 @@ pub(super) fn decide(strategy: Strategy, samples: &[&Sample], index: usize) -> R
     match () {
         () if median <= 0.0 && samples.iter().all(|sample| sample.plain.len() <= 1) => Reason::TooSmall,
         () if median <= 0.0 => Reason::NoSaving,
-        () if !is_near_median(saving, median, delta) => Reason::BelowMedian,
-        () if strict && !is_at_most_median(saving, median) => Reason::AboveMedian,
+        () if !meets_formula_2(saving, median, delta) => Reason::BelowMedian,
+        () if strict && !meets_formula_3(saving, median) => Reason::AboveMedian,
         () => Reason::Close,
     }
 }

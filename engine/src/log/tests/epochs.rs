@@ -93,7 +93,7 @@ fn an_unfinished_segment_of_an_interrupted_recovery_is_skipped_and_removed() {
 }
 
 #[test]
-fn a_recovery_writes_again_pages_that_may_be_in_the_cache_only() {
+fn a_recovery_rewrites_log_records_that_may_not_be_durable() {
     for shape in [LogShape::Packed, LogShape::Sparse] {
         let volume = TestVolume::default();
         let log = Log::create(config(&volume, shape), 1, Lsn(0)).unwrap();

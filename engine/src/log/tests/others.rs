@@ -99,7 +99,7 @@ fn a_segment_that_another_database_has_replaced_does_not_become_a_spare_file() -
 }
 
 #[test]
-fn a_removal_keeps_the_records_that_no_removed_segment_has() {
+fn a_removal_keeps_records_if_no_removed_segment_has_them() {
     let volume = TestVolume::default();
     let log = Log::create(packed(&volume), 1, Lsn(0)).unwrap();
     let append = || log.append(1, &[7; 100]).unwrap();

@@ -146,7 +146,7 @@ fn an_addition_changes_one_number_of_one_record() {
 }
 
 #[test]
-fn an_addition_to_a_record_that_is_not_a_number_is_refused() {
+fn an_addition_is_refused_where_the_page_has_no_number() {
     let add = |slot, offset| PageOp::AddToRecord { slot, offset, delta: 1 };
     let large = Record { bytes: &[1; limits::LARGE_RECORD], large: true };
     let mut page = leaf_of(RecordListKind::Variable, &[Record::inline(&[3; 9]), large, Record::default()]);

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_is_tried_now_and_then_while_its_pages_miss_the_target() {
+    fn compression_is_tried_now_and_then_while_pages_miss_the_target() {
         let (attempts, table, other) = (Attempts::default(), TableId(7), TableId(8));
         let tried = |pages: u32, is_smaller: bool| {
             (0..pages)

@@ -446,7 +446,7 @@ impl StoreCheckpoints for TableStore {
         self.finish_table(frozen, meta, false)
     }
 
-    fn finish_with_whole_log(&self, frozen: Frozen, meta: Meta) -> Result<()> {
+    fn finish_and_keep_log(&self, frozen: Frozen, meta: Meta) -> Result<()> {
         self.finish_table(frozen, meta, true)
     }
 

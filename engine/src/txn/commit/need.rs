@@ -279,10 +279,10 @@ impl<'e> NeedSurvey<'e> {
         }
         self.read_heap(&heap, own.pages)?;
         self.need.runs += own.runs;
-        // A half may have no room for an entry with one of the longest keys, which take a fifth of a page. It is then
-        // divided again.
-        let again = if 6 * own.longest > page_size { page_size / 2 } else { 0 };
-        let split = if own.may_split { page_size / 2 + again + 4 * own.longest + RECORD_LOG } else { 0 };
+        // After a split, a half may have no room for an entry with one of the longest keys. The longest key takes a
+        // fifth of a page; a sixth is near enough. The half is then divided again.
+        let second_split = if 6 * own.longest > page_size { page_size / 2 } else { 0 };
+        let split = if own.may_split { page_size / 2 + second_split + 4 * own.longest + RECORD_LOG } else { 0 };
         let merge = if own.removes { page_size } else { 0 };
         self.count(&own, split.max(merge));
         Ok(())

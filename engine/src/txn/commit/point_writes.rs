@@ -233,7 +233,7 @@ mod tests {
         }
 
         #[test]
-        fn writes_in_any_order_are_a_map(ops in ops(), from in key(), to in key(), byte: u8) {
+        fn writes_in_any_order_agree_with_a_map(ops in ops(), from in key(), to in key(), byte: u8) {
             let (mut writes, mut model) = (PointWrites::default(), Model::new());
             let large = |before: Option<Option<OwnedRecord>>| before.flatten().filter(|before| before.large);
             for op in ops {
