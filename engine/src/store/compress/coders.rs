@@ -1,9 +1,8 @@
 //! Compresses and decompresses the bytes of a page. A coder keeps its memory from one page to the next.
 
 use super::dictionary::{Dictionary, DictionaryId, Primed};
-use super::{Compression, Encoding, lz4};
+use super::{Compression, Encoding, lz4, zlib};
 use crate::base::{Error, PageId};
-use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
 use std::sync::Arc;
 
 /// Finds the dictionary that a frame names.
@@ -48,8 +47,8 @@ pub(in crate::store) struct Coders {
     with_dictionary: Option<zstd::zstd_safe::CCtx<'static>>,
     #[cfg(feature = "zstd")]
     from_dictionary: Option<zstd::zstd_safe::DCtx<'static>>,
-    zlib: Option<(u8, Compress)>,
-    unzlib: Option<Decompress>,
+    zlib: zlib::Encoder,
+    unzlib: zlib::Decoder,
     /// The decompressed bytes, to compare them with the original.
     again: Vec<u8>,
     /// Decompression has given other bytes.
@@ -85,7 +84,7 @@ impl Coders {
                 Some(primed) => self.zstd_with(primed, packed, out),
                 None => self.zstd(level, packed, out),
             },
-            Compression::Zlib(level) => self.zlib(level, packed, out),
+            Compression::Zlib(level) => self.zlib.compress(level, packed, out),
         };
         let len = len.filter(|len| *len <= most)?;
         out.truncate(len);
@@ -128,7 +127,7 @@ impl Coders {
             }),
             Encoding::Lz4 => lz4::decompress(bytes, out),
             Encoding::Zstd => return self.unzstd(bytes, find, out),
-            Encoding::Zlib => self.unzlib(bytes, out),
+            Encoding::Zlib => self.unzlib.decompress(bytes, out),
         };
         len.ok_or(DecompressError::Damaged)
     }
@@ -180,23 +179,6 @@ impl Coders {
     #[cfg(not(feature = "zstd"))]
     fn unzstd(&mut self, _bytes: &[u8], _find: Find<'_>, _out: &mut [u8]) -> Result<usize, DecompressError> {
         Err(DecompressError::NotBuilt)
-    }
-
-    fn zlib(&mut self, level: u8, packed: &[u8], out: &mut [u8]) -> Option<usize> {
-        if self.zlib.as_ref().is_none_or(|(of, _)| *of != level) {
-            self.zlib = Some((level, Compress::new(flate2::Compression::new(level.into()), true)));
-        }
-        let zlib = &mut self.zlib.as_mut()?.1;
-        zlib.reset();
-        let status = zlib.compress(packed, out, FlushCompress::Finish).ok()?;
-        (status == Status::StreamEnd).then(|| usize::try_from(zlib.total_out()).ok()).flatten()
-    }
-
-    fn unzlib(&mut self, bytes: &[u8], out: &mut [u8]) -> Option<usize> {
-        let unzlib = self.unzlib.get_or_insert_with(|| Decompress::new(true));
-        unzlib.reset(true);
-        let status = unzlib.decompress(bytes, out, FlushDecompress::Finish).ok()?;
-        (status == Status::StreamEnd).then(|| usize::try_from(unzlib.total_out()).ok()).flatten()
     }
 }
 

@@ -1,9 +1,9 @@
 //! Compression of pages on their way to the file. [`Compression`] and [`PagePolicy`] are options of a table. An
 //! [`Encoding`] names the method with which a page was written. `pages` compresses according to the policies of tables,
-//! `places` has the lengths of places, `coders` compresses and decompresses, `lz4` has the coder of LZ4, `attempts`
-//! decides which pages are worth it, `totals` counts, and `trial` compresses only to measure. A [`Dictionary`] has
-//! bytes that are frequent in the pages of a table, for Zstandard: `dictionaries` has those of a database, and
-//! `dictionary_pages` reads them. This folder must not know where bytes are in the file.
+//! `places` has the lengths of places, `coders` compresses and decompresses, `lz4` and `zlib` have single coders,
+//! `attempts` decides which pages are worth it, `totals` counts, and `trial` compresses only to measure. A
+//! [`Dictionary`] has bytes that are frequent in the pages of a table, for Zstandard: `dictionaries` has those of a
+//! database, and `dictionary_pages` reads them. This folder must not know where bytes are in the file.
 //!
 //! A store compresses a page when it writes the image, while no latch of the page is held, and decompresses the result
 //! again to check it. Several threads compress the pages of one batch. A **target** gives all images of a table places
@@ -23,6 +23,7 @@ mod policy;
 mod tests;
 mod totals;
 mod trial;
+mod zlib;
 
 pub(in crate::store) use coders::{Coders, DecompressError, Find, dictionary_of};
 pub(in crate::store) use dictionaries::Dictionaries;
