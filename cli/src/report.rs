@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_says_so() {
+    fn an_empty_list_is_reported() {
         assert_eq!(render(&json!([]), None), "none");
     }
 }

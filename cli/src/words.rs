@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_names_what_the_program_can_do() {
+    fn advice_names_commands_and_options() {
         let path = || "t.duramen".into();
         for (error, advised) in [
             (Error::NotFound { path: path() }, "restore makes one"),

@@ -156,7 +156,7 @@ fn rename_a_folder(store: StoreKind) -> Result<()> {
 }
 
 #[test]
-fn the_log_is_open_to_those_who_may_read_the_database_and_nobody_else() -> Result<()> {
+fn the_log_has_the_permissions_of_the_database() -> Result<()> {
     STORES.into_iter().try_for_each(give_permissions)
 }
 
@@ -213,7 +213,7 @@ fn an_empty_file_becomes_a_database_and_no_other_file_does() -> Result<()> {
 }
 
 #[test]
-fn an_empty_file_that_another_makes_a_database_of_is_left_to_it() -> Result<()> {
+fn an_empty_file_that_another_process_initializes_is_not_taken() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.duramen");
     fs::write(&path, "").unwrap();
@@ -239,11 +239,14 @@ fn remove_an_open_file(store: StoreKind) -> Result<()> {
     let removed = in_store(store).create(&path)?;
     put(&removed, 1)?;
     fs::remove_file(&path).unwrap();
-    // Its log has the numbers that the removed one's had.
+    let log_of_removed = names(folder.path());
+    // The log of the next database gets other numbers.
     in_store(store).create(&path)?.close()?;
     let db = options().open(&path)?;
     put(&db, 2)?;
-    let log = names(folder.path());
+    let mut log = names(folder.path());
+    assert!(!log_of_removed.is_empty() && log_of_removed.iter().all(|name| log.contains(name)), "{log:?}");
+    log.retain(|name| !log_of_removed.contains(name));
     put(&removed, 3)?;
     // Errors of the removed database's own files are ignored.
     let _ = removed.checkpoint();
@@ -295,7 +298,7 @@ fn fail_a_creation(store: StoreKind) -> Result<()> {
 }
 
 #[test]
-fn a_database_that_is_not_finished_is_not_there_and_one_that_is_left_goes_with_the_next() -> Result<()> {
+fn an_unfinished_creation_is_invisible_and_is_removed_by_the_next_one() -> Result<()> {
     STORES.into_iter().try_for_each(leave_a_creation)
 }
 
@@ -329,6 +332,32 @@ fn leave_a_creation(store: StoreKind) -> Result<()> {
 }
 
 #[test]
+fn a_new_database_keeps_the_log_of_a_database_whose_file_was_moved_away() -> Result<()> {
+    STORES.into_iter().try_for_each(move_a_database_without_its_log)
+}
+
+fn move_a_database_without_its_log(store: StoreKind) -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let db = in_store(store).create(at("killed"))?;
+    put(&db, 1)?;
+    // A killed process leaves these files.
+    let log = names(folder.path()).into_iter().find(|name| name.contains("-log")).unwrap();
+    fs::copy(at("killed"), at("moved")).unwrap();
+    fs::copy(at(&log), at(&log.replace("killed", "t.duramen"))).unwrap();
+    db.close()?;
+
+    let new = options().create(at("t.duramen"))?;
+    put(&new, 2)?;
+    put(&new, 3)?;
+    new.close()?;
+    assert_eq!(keys(&options().open(at("t.duramen"))?)?, 2);
+    fs::rename(at("moved"), at("t.duramen")).unwrap();
+    assert_eq!(keys(&options().open(at("t.duramen"))?)?, 1, "{store:?}: its commit is lost");
+    Ok(())
+}
+
+#[test]
 fn finishing_a_database_does_not_replace_another_file() -> Result<()> {
     STORES.into_iter().try_for_each(finish_two_creations)
 }
@@ -352,7 +381,7 @@ const CHILD_FOLDER: &str = "DURAMEN_TEST_FILES_FOLDER";
 
 #[test]
 #[ignore = "the child process of another_working_folder_leaves_a_database_where_it_is"]
-fn goes_to_another_folder_with_an_open_database() {
+fn child_process_changes_its_working_folder() {
     // Somebody who runs all ignored tests is not the parent.
     let Ok(folder) = std::env::var(CHILD_FOLDER) else { return };
     std::env::set_current_dir(Path::new(&folder).join("here")).unwrap();
@@ -375,7 +404,7 @@ fn another_working_folder_leaves_a_database_where_it_is() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     ["here", "there"].iter().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
     let child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "goes_to_another_folder_with_an_open_database", "--ignored", "--nocapture"])
+        .args(["--exact", "child_process_changes_its_working_folder", "--ignored", "--nocapture"])
         .env(CHILD_FOLDER, folder.path())
         .output()
         .unwrap();
@@ -387,7 +416,7 @@ fn another_working_folder_leaves_a_database_where_it_is() -> Result<()> {
 }
 
 #[test]
-fn a_pipe_is_neither_a_database_nor_an_empty_file_and_nobody_waits_for_it() {
+fn a_pipe_is_refused_without_waiting() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pipe");
     let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);

@@ -54,7 +54,7 @@ fn is_refused<R>(result: Result<R>) -> bool {
 /// A child drops or closes a handle. It must not wait for threads that it does not have, not close the database, and
 /// not release the lock.
 #[test]
-fn a_child_process_leaves_the_database_of_its_parent_alone() -> Result<()> {
+fn a_forked_child_does_not_close_or_unlock_the_database() -> Result<()> {
     for background in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");

@@ -69,7 +69,7 @@ fn overwrite_under_a_snapshot(store: StoreKind) -> Result<()> {
 }
 
 #[test]
-fn each_of_many_snapshots_sees_its_moment_and_dropping_them_in_any_order_is_quick() -> Result<()> {
+fn many_snapshots_are_consistent_and_dropped_quickly_in_any_order() -> Result<()> {
     let db = quiet().in_memory()?;
     let mut rng = fastrand::Rng::with_seed(11);
     let mut held = Vec::new();
@@ -94,7 +94,7 @@ fn each_of_many_snapshots_sees_its_moment_and_dropping_them_in_any_order_is_quic
 }
 
 #[test]
-fn commits_are_refused_while_readers_hold_back_too_much_and_go_on_when_they_are_dropped() -> Result<()> {
+fn commits_are_refused_at_the_version_memory_limit_until_readers_are_dropped() -> Result<()> {
     let db = quiet().version_memory(1 << 20).in_memory()?;
     let all = |byte: u8| (0..8000u64).map(move |key| (key, vec![byte; 50]));
     write(&db, all(1))?;
@@ -121,7 +121,7 @@ fn commits_are_refused_while_readers_hold_back_too_much_and_go_on_when_they_are_
 
 /// Pages that are dropped and not freed yet are not counted.
 #[test]
-fn subtrees_that_no_snapshot_reads_hold_no_commit_back() -> Result<()> {
+fn unreferenced_subtrees_do_not_count_as_version_memory() -> Result<()> {
     let db = quiet().page_size(512).version_memory(8 << 10).in_memory()?;
     write(&db, (0..8000).map(|key| (key, vec![1; 50])))?;
     for range in 0..200 {
@@ -157,7 +157,7 @@ impl duramen_sim::Hooks for Slow {
 /// Versions that commits replace while they wait for the device are kept for snapshots that may yet begin. Without an
 /// open snapshot they hold no commit back.
 #[test]
-fn commits_that_wait_for_the_device_hold_no_other_back() -> Result<()> {
+fn versions_of_commits_that_wait_for_a_sync_refuse_no_commit() -> Result<()> {
     STORES.into_iter().try_for_each(wait_for_the_device)
 }
 
@@ -271,7 +271,7 @@ fn ranges_removed_again_and_again_beside_a_held_snapshot_cost_memory_once() -> R
 
 /// Half of the snapshot's life every commit replaces one key alone.
 #[test]
-fn forgetting_what_a_dropped_snapshot_kept_takes_linear_time() -> Result<()> {
+fn removing_the_versions_of_a_dropped_snapshot_takes_linear_time() -> Result<()> {
     let time = |keys: u64| -> Result<Duration> {
         let db = quiet().in_memory()?;
         write(&db, (0..keys).map(|key| (key, vec![1; 8])))?;

@@ -162,7 +162,7 @@ fn is_reported(error: &Error) -> bool {
 }
 
 #[test]
-fn a_page_id_of_the_log_beyond_all_pages_is_not_believed() {
+fn a_log_record_with_an_impossible_page_id_is_rejected() {
     bounded(|| {
         let sound = build(false);
         for page in BEYOND {
@@ -429,7 +429,7 @@ fn a_root_in_the_catalog_beyond_all_pages_costs_its_table_alone() -> Result<()> 
 
 /// A superblock that says there are more pages than any file can have, and a page table that has none of them.
 #[test]
-fn a_high_water_beyond_all_pages_costs_nothing() {
+fn an_impossible_high_water_takes_no_memory() {
     bounded(|| {
         for clean in [true, false] {
             let folder = build(clean);
@@ -480,7 +480,7 @@ fn a_place_far_out_in_a_sparse_file_costs_no_more_than_any_other() {
 }
 
 #[test]
-fn a_log_that_is_far_ahead_of_the_superblocks_is_believed_as_far_as_they_go() -> Result<()> {
+fn page_ids_in_the_log_below_the_high_water_slack_are_accepted() -> Result<()> {
     let folder = build(false);
     let volume = FileVolume::open(folder.path()).unwrap();
     let (_, meta) = store::open(volume.open(NAME, OpenMode::Read)?, Path::new(NAME))?;

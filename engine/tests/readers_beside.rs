@@ -185,7 +185,7 @@ fn check(db: &Database, history: &History) -> Result<()> {
 }
 
 #[test]
-fn every_read_beside_every_change_gives_what_its_snapshot_must_show() -> Result<()> {
+fn reads_concurrent_with_every_change_return_their_snapshot() -> Result<()> {
     let start = Instant::now();
     let total = Duration::from_secs(number("DURAMEN_READERS_SECONDS", 20));
     let first = number("DURAMEN_READERS_SEED", 1);

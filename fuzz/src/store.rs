@@ -152,7 +152,7 @@ pub fn meta() -> Meta {
         clean: true,
         epoch: 1,
         redo: Lsn(10),
-        table: Lsn(10),
+        store_lsn: Lsn(10),
         last: Lsn(10),
         high_water: 700,
         life: WriteTotals::default(),

@@ -6,7 +6,7 @@
 //! keep their order; changes of different names may come in any order.
 
 use crate::history::{Change, Event, FileId, Names, Naming};
-use crate::image::{DEVICE_BLOCK, Image, SECTOR, parts, spoil, usize_of};
+use crate::image::{DEVICE_BLOCK, Image, SECTOR, clear_bytes, parts, usize_of};
 use crate::state::{File, State};
 use crate::volume::FailingVolume;
 use std::collections::{BTreeMap, BTreeSet};
@@ -242,7 +242,7 @@ impl Effect<'_> {
         }
         match self.what {
             What::Write(data) => bytes[from..to].copy_from_slice(&data[from - self.start..to - self.start]),
-            What::Trim(_) => spoil(&mut bytes[from..to]),
+            What::Trim(_) => clear_bytes(&mut bytes[from..to]),
             What::End => bytes[from..to].fill(0),
         }
     }

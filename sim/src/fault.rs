@@ -10,6 +10,8 @@ pub enum Fault {
     FailSync,
     /// A read returns an error.
     FailRead,
+    /// A read returns, but one byte is wrong. The bytes on the device are right.
+    SpoilRead,
     /// A write returns an error, and nothing is written.
     FailWrite,
     /// A write returns an error, although the first half of its bytes, or all of them, were written.
@@ -25,7 +27,7 @@ pub enum Fault {
 
 impl Fault {
     /// How many kinds there are.
-    const COUNT: usize = 7;
+    const COUNT: usize = 8;
 }
 
 /// Which of the calls of its kind a fault hits.
@@ -34,6 +36,8 @@ pub struct Trigger {
     skip: u64,
     times: u64,
     prefix: String,
+    /// Only the file with exactly this name, not those whose names begin with it.
+    is_name: bool,
     /// How many calls it has hit.
     struck: u64,
 }
@@ -41,7 +45,7 @@ pub struct Trigger {
 impl Trigger {
     /// The next call only.
     pub fn once() -> Trigger {
-        Trigger { skip: 0, times: 1, prefix: String::new(), struck: 0 }
+        Trigger { skip: 0, times: 1, prefix: String::new(), is_name: false, struck: 0 }
     }
 
     /// Every call from now on.
@@ -52,6 +56,11 @@ impl Trigger {
     /// No call.
     pub fn never() -> Trigger {
         Trigger { times: 0, ..Trigger::once() }
+    }
+
+    /// The next calls, up to this number.
+    pub fn times(calls: u64) -> Trigger {
+        Trigger { times: calls, ..Trigger::once() }
     }
 
     /// Lets `calls` calls pass first.
@@ -66,9 +75,16 @@ impl Trigger {
         Trigger { prefix: prefix.into(), ..self }
     }
 
+    /// Hits only the file that was opened by the name `name`.
+    #[must_use]
+    pub fn on_file(self, name: impl Into<String>) -> Trigger {
+        Trigger { prefix: name.into(), is_name: true, ..self }
+    }
+
     /// Counts a call; true if it is to fail.
     fn strikes(&mut self, name: &str) -> bool {
-        if self.times == 0 || !name.starts_with(&self.prefix) {
+        let is_other = if self.is_name { name != self.prefix } else { !name.starts_with(&self.prefix) };
+        if self.times == 0 || is_other {
             return false;
         }
         if self.skip > 0 {

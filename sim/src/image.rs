@@ -159,7 +159,7 @@ impl Image {
             if part.len == DEVICE_BLOCK {
                 self.set(part.block, Block::Trimmed);
             } else if self.block(part.block).is_some_and(Block::is_allocated) {
-                self.edit(part.block, |bytes| spoil(&mut bytes[part.start..part.start + part.len]));
+                self.edit(part.block, |bytes| clear_bytes(&mut bytes[part.start..part.start + part.len]));
             }
         }
     }
@@ -200,6 +200,6 @@ impl Image {
 }
 
 /// The effect of a trim on bytes whose block it cannot free.
-pub(crate) fn spoil(bytes: &mut [u8]) {
+pub(crate) fn clear_bytes(bytes: &mut [u8]) {
     bytes.fill(0);
 }

@@ -54,7 +54,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn bytes_are_counted_and_passed_on_unchanged() {
+    fn metered_calls_are_counted_and_forwarded_unchanged() {
         let meter = Arc::new(Meter::default());
         let volume = HookedVolume::new(Arc::new(MemoryVolume::new()), meter.clone());
         let disk = volume.open("file", OpenMode::CreateNew).unwrap();

@@ -209,7 +209,7 @@ impl State {
 
     /// The offset to which a write at `offset` of `file` is misdirected: another block, inside the file if it has
     /// others.
-    pub(crate) fn astray(&mut self, file: FileId, offset: u64) -> u64 {
+    pub(crate) fn misdirected(&mut self, file: FileId, offset: u64) -> u64 {
         let block = DEVICE_BLOCK as u64;
         let (own, blocks) = (offset / block, self.files[file].visible.len().div_ceil(block));
         let other = if blocks < 2 { own + 1 } else { self.rng.u64(0..blocks) };

@@ -332,6 +332,9 @@ impl Disk for FailingDisk {
             _ if buf.is_empty() => {}
             _ => return Err(self.error("cannot read", ErrorKind::UnexpectedEof)),
         }
+        if let (Some(byte), true) = (buf.first_mut(), state.triggers.strikes(Fault::SpoilRead, &self.name)) {
+            *byte ^= 0x40;
+        }
         Ok(())
     }
 
@@ -347,7 +350,7 @@ impl Disk for FailingDisk {
             return Ok(());
         }
         let offset = match state.triggers.strikes(Fault::MisdirectWrite, &self.name) {
-            true => state.astray(self.file, offset),
+            true => state.misdirected(self.file, offset),
             false => offset,
         };
         let mut fits = state.fitting(self.file, offset, buf.len());

@@ -25,7 +25,7 @@ fn cut(volume: &FailingVolume, choice: CutChoice) -> FailingVolume {
 }
 
 #[test]
-fn what_was_written_outlives_its_process_and_may_still_be_lost_with_the_power() {
+fn written_bytes_survive_a_process_death_but_not_always_a_later_power_cut() {
     let volume = FailingVolume::new(1);
     let disk = create(&volume, "f", &[1; 9000]);
     let _held = volume.lock("f", true).unwrap();
@@ -47,7 +47,7 @@ fn what_was_written_outlives_its_process_and_may_still_be_lost_with_the_power() 
 }
 
 #[test]
-fn a_death_at_an_event_leaves_what_was_there_before_it_and_the_beginning_of_a_write() {
+fn a_process_death_during_a_write_leaves_a_prefix_of_it() {
     let volume = FailingVolume::new(1);
     let disk = create(&volume, "f", &[1; 12_288]);
     let event = volume.events();
@@ -65,7 +65,7 @@ fn a_death_at_an_event_leaves_what_was_there_before_it_and_the_beginning_of_a_wr
 }
 
 #[test]
-fn what_a_failed_sync_has_lost_is_seen_by_the_next_process_and_never_durable_unless_written_again() {
+fn bytes_lost_by_a_failed_sync_are_readable_after_a_restart_but_not_durable_until_rewritten() {
     let volume = FailingVolume::new(1);
     let disk = create(&volume, "f", &[1; 4096]);
     disk.write_at(0, &[2; 4096]).unwrap();
@@ -92,7 +92,7 @@ fn what_a_failed_sync_has_lost_is_seen_by_the_next_process_and_never_durable_unl
 }
 
 #[test]
-fn every_event_but_marks_has_a_death_and_every_sync_of_a_file_fails_once() {
+fn deaths_are_enumerated_for_every_event_except_marks_and_for_every_file_sync() {
     let volume = FailingVolume::new(1);
     let disk = create(&volume, "f", b"x");
     volume.mark(1);

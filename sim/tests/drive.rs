@@ -76,7 +76,7 @@ fn a_block_of_the_log_counts_once_a_sync() {
 }
 
 #[test]
-fn what_is_trimmed_cut_off_or_removed_takes_no_space() {
+fn trimmed_truncated_and_removed_bytes_take_no_space() {
     let (drive, disk) = drive();
     disk.write_as(WriteKind::Page, 0, &random(5, 4 * BLOCK)).unwrap();
     disk.trim(100, 2 * BLOCK as u64).unwrap();
@@ -91,7 +91,7 @@ fn what_is_trimmed_cut_off_or_removed_takes_no_space() {
 }
 
 #[test]
-fn what_a_file_has_when_it_is_opened_takes_space_and_is_not_written() {
+fn existing_bytes_of_an_opened_file_take_space_and_count_as_unwritten() {
     let below = Arc::new(MemoryVolume::new());
     let file = below.open("file", OpenMode::CreateNew).unwrap();
     file.write_at(0, &random(6, BLOCK)).unwrap();
@@ -116,7 +116,7 @@ fn a_drive_without_compression_stores_every_block_as_it_is() {
 }
 
 #[test]
-fn what_is_not_counted_takes_space_all_the_same() {
+fn uncounted_writes_take_space() {
     let (drive, disk) = drive();
     drive.set_counting(false);
     disk.write_as(WriteKind::Page, 0, &random(9, 2 * BLOCK)).unwrap();
@@ -158,7 +158,7 @@ fn device_time_is_the_sum_of_calls_blocks_bytes_and_seeks() {
 }
 
 #[test]
-fn a_database_works_on_the_drive_and_says_of_each_write_what_it_is() {
+fn a_database_on_the_drive_gives_each_write_its_kind() {
     let drive = Arc::new(DriveVolume::new(Arc::new(MemoryVolume::new())));
     let of = duramen::TableDef::<u64, u64>::new("numbers");
     let db = Database::builder().background(false).create_on(drive.clone(), "db").unwrap();

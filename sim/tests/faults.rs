@@ -25,7 +25,7 @@ fn after_cut(volume: &FailingVolume, name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_failed_sync_loses_for_good_what_reads_still_show() {
+fn a_failed_sync_loses_bytes_that_reads_still_return() {
     let outcomes = (0..100).map(|seed| {
         let volume = FailingVolume::new(seed);
         let disk = durable(&volume, "f", &[1; 4096]);
@@ -163,14 +163,14 @@ fn a_misdirected_write_lands_in_another_block() {
         disk.write_at(100, &[2; 50]).unwrap();
         let found = content(&volume, "f");
         assert!(found[..DEVICE_BLOCK].iter().all(|&byte| byte == 1), "seed {seed}");
-        let astray = found.iter().position(|&byte| byte == 2).unwrap();
-        assert_eq!(astray % DEVICE_BLOCK, 100);
+        let misdirected = found.iter().position(|&byte| byte == 2).unwrap();
+        assert_eq!(misdirected % DEVICE_BLOCK, 100);
         assert!(blocks == 1 || found.len() == blocks * DEVICE_BLOCK);
     }
 }
 
 #[test]
-fn a_full_device_writes_what_fits_and_reserved_space_is_kept() {
+fn a_full_device_writes_a_prefix_and_keeps_reserved_space() {
     let volume = FailingVolume::new(1);
     let disk = durable(&volume, "f", &[1; 4096]);
     volume.limit_space(Some(3 * 4096));

@@ -108,7 +108,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn every_byte_is_of_a_moment_since_the_last_sync(ops in prop::collection::vec(op(), 1..16)) {
+    fn every_byte_after_a_power_cut_was_written_at_or_after_the_last_sync(ops in prop::collection::vec(op(), 1..16)) {
         let volume = FailingVolume::new(1);
         let disk = create(&volume, "f");
         volume.sync().unwrap();
@@ -243,7 +243,7 @@ fn blocks_reach_the_device_in_any_order() {
 }
 
 #[test]
-fn sectors_of_a_block_may_be_of_different_moments_but_a_sector_never_goes_back_in_part() {
+fn sectors_of_a_block_survive_independently_and_each_sector_whole() {
     let volume = FailingVolume::new(1);
     let disk = durable(&volume, "f", &[0; 4096]);
     disk.write_at(0, &[1; 100]).unwrap();
@@ -276,7 +276,7 @@ fn a_cut_while_a_sync_runs_leaves_any_part_of_it() {
 }
 
 #[test]
-fn a_shrunk_file_does_not_bring_its_old_end_back() {
+fn a_truncated_file_never_shows_its_old_bytes_again() {
     let volume = FailingVolume::new(1);
     let disk = durable(&volume, "f", &[1; 40_000]);
     disk.resize(5000).unwrap();
@@ -315,7 +315,7 @@ fn a_synced_name_without_synced_content_may_be_empty() {
 }
 
 #[test]
-fn a_rename_is_whole_or_has_not_happened() {
+fn a_rename_is_atomic() {
     let volume = FailingVolume::new(1);
     durable(&volume, "tmp", b"new");
     volume.rename("tmp", "f").unwrap();
@@ -330,7 +330,7 @@ fn a_rename_is_whole_or_has_not_happened() {
 }
 
 #[test]
-fn names_change_out_of_order_but_each_by_itself_in_order() {
+fn changes_of_different_names_reorder_and_changes_of_one_name_do_not() {
     let volume = FailingVolume::new(1);
     durable(&volume, "log.1", b"1");
     create(&volume, "log.2");
@@ -377,7 +377,7 @@ fn a_cut_volume_is_durable_unlocked_and_can_be_cut_again() {
 }
 
 #[test]
-fn every_event_but_marks_is_cut_and_marks_say_what_was_acknowledged() {
+fn cuts_are_enumerated_for_every_event_except_marks_and_name_the_last_mark() {
     let volume = FailingVolume::new(1);
     let disk = durable(&volume, "f", b"");
     let mut marks = Vec::new();

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_allocated_is_counted_and_holes_are_not() {
+    fn allocated_bytes_exclude_holes() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(allocated(folder.path()).unwrap(), 0);
         let file = std::fs::File::create(folder.path().join("holes")).unwrap();

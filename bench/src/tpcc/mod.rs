@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_measures_every_strategy_and_saves_what_it_says() {
+    fn a_run_measures_every_strategy_and_its_savings_are_exact() {
         let few = ["--scale", "50", "--warehouses", "2", "--seconds", "1", "--warmup", "0", "--connections", "4"];
         let object = |more: &[&str]| {
             let args = args(&[&few[..], more].concat());

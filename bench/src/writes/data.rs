@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn every_leaf_is_rewritten_twice_before_it_says_so() {
+    fn completion_is_reported_after_two_rewrites_of_every_leaf() {
         let mut rewritten = Rewritten::new(4, 2);
         assert_eq!([0, 1, 0, 2, 3, 3].map(|rank| rewritten.note(rank)), [true, true, true, true, false, false]);
         // The number of keys is not a multiple of the number of leaves.

@@ -10,7 +10,7 @@ use crate::Result;
 use crate::size;
 use bytesize::ByteSize;
 use clap::ValueEnum;
-use duramen::db::DeltaBlocks;
+use duramen::db::{DeltaBlocks, StoreKind};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -38,8 +38,8 @@ pub struct Args {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
     threads: u32,
     /// The page store
-    #[arg(long, value_enum, default_value_t = Store::Table)]
-    store: Store,
+    #[arg(long, default_value_t = StoreKind::Table, value_name = "STORE")]
+    store: StoreKind,
     /// Write the page table of `table` after each flush of pages, not only at checkpoints
     #[arg(long)]
     persist_table: bool,
@@ -64,15 +64,6 @@ pub struct Args {
     /// The format of the result
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-}
-
-/// A page store.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Store {
-    /// Copy on write with a page table.
-    Table,
-    /// Two slots for each page, written in turn, and delta blocks.
-    Shadow,
 }
 
 /// The layout of the log.

@@ -60,7 +60,7 @@ pub(super) fn object(args: &Args, measured: &Measured) -> Value {
 pub(super) fn workload(args: &Args) -> Value {
     json!({
         "records": args.records, "record_size": args.record_size, "varied": args.varied, "page_size": args.page_size.0,
-        "cache": args.cache.0, "threads": args.threads, "store": name(args.store),
+        "cache": args.cache.0, "threads": args.threads, "store": args.store.name(),
         "persist_table": args.persist_table, "delta": args.delta.to_string(), "log": name(args.log),
         "flush": args.flush.to_string(), "disk": name(args.disk), "seed": args.seed,
     })

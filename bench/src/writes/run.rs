@@ -1,11 +1,11 @@
 //! Populates a database, overwrites it at random, and measures. The form of the output must not be decided here.
 
 use super::data::{Keys, Rewritten, fill};
-use super::{Args, DiskKind, Flush, Log, Store};
+use super::{Args, DiskKind, Flush, Log};
 use crate::Result;
 use crate::random::Random;
+use duramen::db::LogShape;
 use duramen::db::types::{KeyLayout, TableOptions};
-use duramen::db::{LogShape, StoreKind};
 use duramen::io::{FileVolume, MemoryVolume, OpenMode, Volume};
 use duramen::{Builder, Database, Durability};
 use duramen_sim::{DriveCounts, DriveVolume};
@@ -152,12 +152,8 @@ fn populate(args: &Args, keys: &Keys, drive: &Arc<DriveVolume>) -> Result<()> {
 /// Inserts all records in random order. The cache holds them all, because only the shape of the tree matters.
 fn insert(args: &Args, keys: &Keys, volume: Arc<dyn Volume>) -> Result<()> {
     let cache = 4 * keys.len() * (args.record_size as usize + 16) + (64 << 20);
-    let store = match args.store {
-        Store::Table => StoreKind::Table,
-        Store::Shadow => StoreKind::Shadow,
-    };
     let db = builder(args)
-        .store(store)
+        .store(args.store)
         .delta(args.delta)
         .durability(Durability::None)
         .cache(cache)

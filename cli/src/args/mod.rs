@@ -6,6 +6,7 @@ pub(crate) use writing::{Threads, WriteOptions};
 
 use crate::size;
 use bytesize::ByteSize;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use duramen::Codec;
 use duramen::db::types::{DynType, KeyLayout, Separators, TableOptions};
@@ -189,29 +190,17 @@ pub(crate) struct NewFile {
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) page_size: Option<ByteSize>,
     /// How the file of a new database keeps its pages [default: table]
-    #[arg(long, value_enum)]
-    pub(crate) store: Option<Store>,
+    #[arg(long, value_parser = store_parser())]
+    pub(crate) store: Option<StoreKind>,
     /// How --store shadow writes small changes of a page: threshold and segment in bytes, and delta blocks
     #[arg(long, value_name = "THRESHOLD,SEGMENT,BLOCKS|off", requires = "store")]
     pub(crate) delta: Option<DeltaBlocks>,
 }
 
-/// How a file keeps its pages.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Store {
-    /// A new place for each version of a page, without its free space, and a table of the places
-    Table,
-    /// Two slots for each page, written in turn; for drives that compress
-    Shadow,
-}
-
-impl From<Store> for StoreKind {
-    fn from(store: Store) -> StoreKind {
-        match store {
-            Store::Table => StoreKind::Table,
-            Store::Shadow => StoreKind::Shadow,
-        }
-    }
+/// Parses the name of a page store. The help lists the stores.
+fn store_parser() -> impl TypedValueParser<Value = StoreKind> {
+    let values = StoreKind::ALL.iter().map(|store| PossibleValue::new(store.name()).help(store.summary()));
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<StoreKind>())
 }
 
 /// The form of a report.
@@ -528,8 +517,8 @@ pub(crate) struct Compact {
     #[command(flatten)]
     pub(crate) database: Database,
     /// Convert the file to this page store [default: as it is]
-    #[arg(long, value_enum)]
-    pub(crate) store: Option<Store>,
+    #[arg(long, value_parser = store_parser())]
+    pub(crate) store: Option<StoreKind>,
     /// Convert the file to this page size, a power of two from 4K to 64K [default: as it is]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub(crate) page_size: Option<ByteSize>,

@@ -50,7 +50,7 @@ pub(super) fn file_builder(args: &args::Database, options: args::WriteOptions, n
         builder = builder.page_size(length(size));
     }
     if let Some(store) = new.store {
-        builder = builder.store(store.into());
+        builder = builder.store(store);
     }
     if let Some(delta) = new.delta {
         builder = builder.delta(delta);
@@ -124,7 +124,7 @@ impl Target {
             opened => opened?,
         };
         let DatabaseStats { page_size, store, delta, .. } = db.stats();
-        if let Some(given) = new.new_file.store.map(StoreKind::from).filter(|given| Some(*given) != store) {
+        if let Some(given) = new.new_file.store.filter(|given| Some(*given) != store) {
             let found = store.map_or("-", StoreKind::name);
             let why = format!("was made with --store {found}, not {}: leave out --store", given.name());
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_device_before_there_is_a_database_is_said_with_the_name_that_was_given() {
+    fn an_error_of_a_full_device_during_creation_has_the_given_path() {
         let folder = tempfile::tempdir().unwrap();
         let db = folder.path().join("t.duramen");
         let args = args::Database { db: db.clone(), cache: None, direct_io: false, quiet: false };

@@ -1,4 +1,4 @@
-//! Finds out what `--skip-damaged` can save from a damaged database: reads all of it and counts the entries.
+//! Reads all of a damaged database, and counts the entries that `--skip-damaged` can save.
 
 use super::losses::is_of_log;
 use super::lost_range::LostRange;

@@ -2,12 +2,12 @@
 
 use super::open;
 use super::write::{self, NewTable};
-use crate::args::{Restore, Store, WriteOptions};
+use crate::args::{Restore, WriteOptions};
 use crate::dump::{Head, Reader};
 use crate::failure::{Completion, Failure, Result};
 use crate::progress::{Meter, Unit};
 use crate::{input, report};
-use duramen::base::limits::{DEFAULT_PAGE_SIZE, MIN_FILE_PAGE_SIZE};
+use duramen::base::limits::DEFAULT_PAGE_SIZE;
 use duramen::db::{Compression, DEFAULT_FILL, Target};
 use duramen::{Codec, Error, TableOptions, UnknownCodec};
 use serde::Serialize;
@@ -40,10 +40,10 @@ pub(super) fn run(args: &Restore) -> Result<Completion> {
     let mut meter = Meter::begin("restoring", Unit::Count("entries"), None, args.database.quiet);
     while let Some(head) = reader.table()? {
         let page_size = args.new_file.page_size.map_or(DEFAULT_PAGE_SIZE, crate::size::length);
-        let (compression, target) = match args.new_file.store {
-            // It does not compress pages of this size.
-            Some(Store::Shadow) if page_size == MIN_FILE_PAGE_SIZE => (Compression::None, Target::Fit),
-            _ => (parsed(head.compression.as_deref())?, target(&head, page_size)?),
+        let (compression, target) = if args.new_file.store.unwrap_or_default().compresses(page_size) {
+            (parsed(head.compression.as_deref())?, target(&head, page_size)?)
+        } else {
+            (Compression::None, Target::Fit)
         };
         let options = TableOptions {
             keys: Some(head.keys.parse()?),

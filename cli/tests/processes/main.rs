@@ -48,7 +48,7 @@ struct Process {
 /// Starts a process that acts as its seed says until the round is over.
 fn worker(place: &Place, seed: u64, removal: Removal) -> (Command, String) {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "acts_on_the_database", "--ignored", "--nocapture"]);
+    command.args(["--exact", "child_process_runs_a_worker", "--ignored", "--nocapture"]);
     command.env(worker::ROOT, place.root()).env(worker::SEED, seed.to_string());
     command.env(worker::RUDE, if removal == Removal::Rude { "1" } else { "0" });
     (command, format!("worker {seed}"))
@@ -134,7 +134,7 @@ fn round(seed: u64) -> Vec<String> {
         }
     }
     wrong.extend(journal::complaints(place.root()));
-    if let Err(panic) = std::panic::catch_unwind(|| what_is_left(&place, removal)) {
+    if let Err(panic) = std::panic::catch_unwind(|| check_remaining_files(&place, removal)) {
         let text = panic.downcast_ref::<String>().cloned();
         wrong.push(text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default());
     }
@@ -142,7 +142,7 @@ fn round(seed: u64) -> Vec<String> {
 }
 
 /// All that was acknowledged is there, unless it was removed.
-fn what_is_left(place: &Place, removal: Removal) {
+fn check_remaining_files(place: &Place, removal: Removal) {
     let (acknowledged, made) = journal::read(place.root());
     let path = place.database();
     let removed = place.removed();
@@ -208,7 +208,7 @@ fn acknowledged_commits_of_processes_on_one_path_survive() {
 
 #[test]
 #[ignore = "a process of acknowledged_commits_of_processes_on_one_path_survive"]
-fn acts_on_the_database() {
+fn child_process_runs_a_worker() {
     // Somebody who runs all ignored tests is not the parent.
     if std::env::var_os(worker::ROOT).is_some() {
         worker::run();

@@ -68,7 +68,7 @@ fn other_types_and_layouts_than_the_tables_own_are_refused() {
 }
 
 #[test]
-fn options_that_cannot_be_are_refused_in_one_line() {
+fn invalid_options_give_a_one_line_error() {
     let place = Place::new();
     for (arguments, word) in [
         (
@@ -137,7 +137,7 @@ fn bad_hexadecimal_is_named() {
 }
 
 #[test]
-fn a_database_is_no_list_and_windows_lines_are_noted() {
+fn loading_a_database_file_is_refused_and_crlf_lines_give_a_note() {
     let place = Place::new();
     place.ok("put t.duramen t oak", "");
     assert!(place.error("load u.duramen t t.duramen -q", "").contains("is a Duramen database"));

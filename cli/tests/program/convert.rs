@@ -56,7 +56,7 @@ fn a_database_is_converted_to_another_store_and_page_size_and_back() {
 }
 
 #[test]
-fn what_a_conversion_cannot_do_is_said_before_it_begins() {
+fn invalid_conversions_are_refused_before_any_change() {
     let place = forest(100);
     let before = contents(&place);
     for (options, message) in [

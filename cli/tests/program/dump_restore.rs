@@ -52,7 +52,7 @@ fn a_damaged_dump_is_refused_and_leaves_no_database() {
 }
 
 #[test]
-fn a_database_that_is_there_is_not_overwritten() {
+fn restore_does_not_overwrite_an_existing_database() {
     let place = forest();
     let dump = place.run("dump t.duramen --table trees", "").out;
     assert!(place.error("restore t.duramen", dump).contains("exists already"));
@@ -78,7 +78,7 @@ fn a_failed_dump_keeps_the_database_and_the_old_dump() {
 }
 
 #[test]
-fn a_dump_touches_no_file_but_its_own() {
+fn a_dump_changes_no_other_file() {
     let place = Place::new();
     place.ok("load x.new t", "oak\n");
     std::fs::write(place.path("y.new"), "precious").unwrap();
@@ -121,7 +121,7 @@ mod unix {
     }
 
     #[test]
-    fn a_link_stays_and_what_it_leads_to_is_written() {
+    fn a_dump_to_a_symbolic_link_writes_the_target() {
         let place = Place::new();
         place.ok("load t.duramen t", "oak\n");
         std::fs::create_dir(place.path("far")).unwrap();
@@ -152,7 +152,7 @@ mod unix {
 }
 
 #[test]
-fn a_restore_that_is_killed_leaves_nothing_that_looks_like_a_database() {
+fn a_killed_restore_leaves_no_database() {
     let place = forest();
     place.ok("dump t.duramen t.dump", "");
     let dump = std::fs::read(place.path("t.dump")).unwrap();

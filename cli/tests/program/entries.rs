@@ -3,7 +3,7 @@
 use crate::place::Place;
 
 #[test]
-fn put_makes_what_is_missing_and_get_finds_it() {
+fn put_creates_the_database_and_the_table() {
     let place = Place::new();
     place.ok("put t.duramen trees oak 700", "");
     place.ok("put t.duramen trees oak 701", "");
@@ -51,7 +51,7 @@ fn a_missing_key_exits_with_1_and_prints_nothing() {
 
 /// A command that waits for its input must not keep others from the database.
 #[test]
-fn load_and_put_open_the_database_when_their_input_has_come() {
+fn load_and_put_open_the_database_after_their_first_input() {
     use std::io::Write;
     use std::process::Stdio;
     let place = Place::new();
@@ -79,7 +79,7 @@ fn del_removes_all_keys_it_is_given() {
 }
 
 #[test]
-fn del_removes_a_range_whole_and_says_if_there_was_none() {
+fn del_removes_a_range_and_reports_an_empty_one() {
     let place = Place::new();
     let nothing = |arguments: &str| {
         let run = place.run(arguments, "");
@@ -106,7 +106,7 @@ fn del_removes_a_range_whole_and_says_if_there_was_none() {
 }
 
 #[test]
-fn del_takes_keys_or_a_range_and_one_of_them() {
+fn del_requires_either_keys_or_a_range() {
     let place = Place::new();
     place.ok("load t.duramen t", "a\nb\n");
     for option in ["--from a", "--to b", "--prefix a"] {

@@ -42,7 +42,7 @@ fn every_codec_loads_scans_sums_and_comes_back_from_a_dump() {
 }
 
 #[test]
-fn blocks_are_for_integers_and_say_so() {
+fn blocks_are_refused_for_other_keys_than_integers() {
     let place = Place::new();
     let message = place.error("load t.duramen t --codec bp128", "a\n");
     assert!(message.contains("blocks are for integers of 4 or 8 bytes"), "{message}");

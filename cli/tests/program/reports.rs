@@ -90,7 +90,7 @@ fn check_of_a_damaged_database_names_what_is_lost_and_the_rest_stays_readable() 
 }
 
 #[test]
-fn check_says_once_what_is_wrong_with_a_page() {
+fn check_reports_each_damaged_page_once() {
     let place = Place::new();
     place.ok("load t.duramen t", format!("oak\tQuercus robur\nelm\tUlmus glabra{}\n", "!".repeat(100_000)));
     let sound = std::fs::read(place.path("t.duramen")).unwrap();
@@ -126,7 +126,7 @@ fn check_of_a_damaged_catalog_says_so() {
 }
 
 #[test]
-fn stat_says_what_was_written_over_the_life_of_a_database() {
+fn stat_reports_the_writes_since_creation() {
     let place = Place::new();
     place.ok("load t.duramen t", "oak\tQuercus\n");
     let before = place.json("stat t.duramen");
@@ -152,7 +152,7 @@ fn stat_says_what_was_written_over_the_life_of_a_database() {
 }
 
 #[test]
-fn stat_warns_of_holes_and_says_what_the_file_system_can_do() {
+fn stat_warns_of_holes_and_reports_file_system_features() {
     let place = Place::new();
     place.ok("load t.duramen t --store shadow", numbered(2000));
     let stat = place.json("stat t.duramen");

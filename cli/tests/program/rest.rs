@@ -131,7 +131,7 @@ fn check_of_a_damaged_log_reports_the_loss_and_no_total() {
 
 /// An older state of a leaf may have entries that are removed by now, which the catalog does not count.
 #[test]
-fn no_more_entries_are_saved_than_there_are_said_to_be() {
+fn skip_damaged_saves_at_most_the_recorded_number_of_entries() {
     let place = built();
     // Leaves room in front of the leaf below, so that what a close writes does not take the place of its older state.
     place.run_args(&["put", "t.duramen", "t", &format!("key 000001{:.<90}", ""), "other"], "");

@@ -107,7 +107,7 @@ fn a_damaged_inner_page_costs_nothing_and_a_damaged_table_is_not_compacted() {
 }
 
 #[test]
-fn a_scan_of_what_is_left_knows_ranges_limits_and_counts() {
+fn scan_skip_damaged_supports_ranges_limits_and_counts() {
     let place = built();
     place.damage_text("t.duramen", "value 1000, ");
     let message = place.error("scan t.duramen t --count", "");
@@ -127,7 +127,7 @@ fn a_scan_of_what_is_left_knows_ranges_limits_and_counts() {
 }
 
 #[test]
-fn what_is_left_does_not_replace_a_dump_that_is_there() {
+fn dump_skip_damaged_does_not_overwrite_an_existing_dump() {
     let place = built();
     place.ok("dump t.duramen d -q", "");
     let good = std::fs::read(place.path("d")).unwrap();
@@ -207,7 +207,7 @@ fn salvage_of_an_undamaged_database_returns_everything() {
 
 /// A load into a table that is there goes on batch by batch, up to what stops it.
 #[test]
-fn a_load_that_fails_in_the_middle_says_how_far_it_came() {
+fn a_failed_load_reports_the_number_of_committed_entries() {
     let place = built();
     place.damage_text("t.duramen", "value 1000, ");
     let changed: BTreeMap<String, String> = entries().into_keys().map(|key| (key, "new".to_owned())).collect();

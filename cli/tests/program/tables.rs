@@ -34,7 +34,7 @@ fn rename_keeps_everything_but_the_name() {
 }
 
 #[test]
-fn tables_that_give_out_keys_say_so_and_others_do_not_become_them() {
+fn auto_increment_is_reported_and_cannot_be_added_later() {
     let place = Place::new();
     place.ok("load t.duramen plain --key-type u64", "1\n");
     place.ok("put t.duramen serial 1 --key-type u64 --auto-increment", "");
@@ -56,7 +56,7 @@ fn tables_that_give_out_keys_say_so_and_others_do_not_become_them() {
 }
 
 #[test]
-fn pushed_values_get_keys_that_are_given_out_once() {
+fn pushed_values_get_unique_keys() {
     let place = Place::new();
     assert_eq!(place.ok("push t.duramen events started stopped", ""), "1\n2\n");
     place.ok("del t.duramen events 2", "");

@@ -39,14 +39,14 @@ fn killed_with(options: &[&str]) -> Place {
 }
 
 #[test]
-fn reading_recovers_what_a_killed_process_left() {
+fn reading_recovers_the_database_of_a_killed_process() {
     let place = killed();
     assert_eq!(place.ok("scan t.duramen t", ""), "elm\noak\n");
     assert_eq!(place.files(), ["t.duramen"]);
 }
 
 #[test]
-fn stat_says_what_a_recovery_had_to_do() {
+fn stat_reports_the_work_of_the_last_recovery() {
     let place = killed();
     let stat = |place: &Place| -> serde_json::Value {
         serde_json::from_str(&place.ok("stat t.duramen --format json", "")).unwrap()
@@ -58,7 +58,7 @@ fn stat_says_what_a_recovery_had_to_do() {
 }
 
 #[test]
-fn bounds_of_a_recovery_can_be_given_where_many_commits_are_made() {
+fn load_and_compact_have_options_for_the_recovery_bounds() {
     let place = Place::new();
     place.ok("load t.duramen t -q", "oak\nelm\n");
     for (option, least) in [("--checkpoint-pages", "16"), ("--checkpoint-bytes", "4096")] {
@@ -108,7 +108,7 @@ fn the_message_of_a_failed_recovery_has_the_error_of_the_system() {
 }
 
 #[test]
-fn a_load_beside_the_creation_of_its_database_by_another_process_says_what_to_do() {
+fn a_load_during_a_creation_by_another_process_gives_advice() {
     let place = Place::new();
     let mut load = place.command(&["load", "n.duramen", "t"]);
     let mut child = load.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

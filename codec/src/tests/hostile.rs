@@ -106,7 +106,7 @@ fn one_encoding<T: Int>(codec: Codec, keys: &[T]) {
 
 /// If the bits of a lane after its last row were not zero, they would become fields of the row that an append adds.
 #[test]
-fn bits_behind_a_lanes_last_row_are_refused() {
+fn nonzero_bits_after_the_last_row_of_a_lane_are_refused() {
     let mut keys: Vec<u32> = (0..16).map(|i| i * 20).collect();
     keys[15] = 400;
     let (mut block, mut bytes) = encoded(Codec::SimdFor, &keys);

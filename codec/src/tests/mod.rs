@@ -351,7 +351,7 @@ fn frames_of_every_length_are_searched() {
 
 /// The fast paths find nearly all keys that are evenly spread with random deviations.
 #[test]
-fn most_keys_are_where_they_are_likely_to_be() {
+fn most_keys_are_near_their_predicted_positions() {
     fn quick<S: Scheme<u32>>(codec: Codec, level: Level) {
         for width in 9..=25 {
             let keys = spread::<u32>(S::MAX_COUNT as u64, width, 1);

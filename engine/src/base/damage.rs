@@ -1,5 +1,5 @@
 //! [`Damage`]: what [`Builder::open_damaged`](crate::Builder::open_damaged) found damaged. This file has the
-//! descriptions only; `db::rescue` finds the damage and works around it.
+//! descriptions only; `db::check::rescue` finds the damage and works around it.
 
 use super::error::Error;
 use super::ids::PageId;

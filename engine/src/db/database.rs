@@ -300,7 +300,9 @@ impl Database {
     /// Errors of reading and writing.
     pub fn maintain(&self) -> Result<bool> {
         let wrote = self.shared.write_dirty_pages()?;
-        Ok(self.shared.maintain(None)? || wrote)
+        let worked = self.shared.maintain(None)?;
+        self.shared.engine.sync_lazy()?;
+        Ok(worked || wrote)
     }
 
     /// Closes the database: writes everything to the file, shrinks the file as far as this is worth the writes, and

@@ -23,6 +23,9 @@ pub(crate) struct Shared {
     pub(crate) read_only: bool,
     pub(crate) opener: Opener,
     pub(crate) worker: Worker,
+    pub(crate) interval_syncs: IntervalSyncs,
+    /// Held by the compaction that is in progress.
+    pub(crate) compaction: Mutex<()>,
     /// Dropped last, so that the file is closed when a waiting process gets the lock.
     pub(crate) _lock: Option<Arc<dyn LockGuard>>,
 }
@@ -42,6 +45,53 @@ pub(crate) struct WorkerState {
     pub(crate) due: bool,
 }
 
+/// Commits with [`Durability::Interval`] wait here for the thread that syncs the log.
+#[derive(Default)]
+pub(crate) struct IntervalSyncs {
+    state: Mutex<IntervalState>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct IntervalState {
+    /// A commit is to be synced.
+    due: bool,
+    stop: bool,
+    /// The thread could not be started, so a commit syncs the log itself.
+    without_thread: bool,
+}
+
+impl IntervalSyncs {
+    /// Waits for a commit, and then for the interval. Returns false if the thread must end.
+    pub(crate) fn await_commits(&self, interval: Duration) -> bool {
+        let mut state = self.state.lock();
+        self.wake.wait_while(&mut state, |state| !state.due && !state.stop);
+        self.wake.wait_while_for(&mut state, |state| !state.stop, interval);
+        state.due = false;
+        !state.stop
+    }
+
+    /// Lets the thread sync a commit. Returns false if there is no thread, and the caller must do it.
+    fn request(&self) -> bool {
+        let mut state = self.state.lock();
+        if !state.due {
+            state.due = true;
+            self.wake.notify_one();
+        }
+        !state.without_thread
+    }
+
+    /// From now on commits sync the log themselves.
+    pub(crate) fn go_without_thread(&self) {
+        self.state.lock().without_thread = true;
+    }
+
+    fn stop(&self) {
+        self.state.lock().stop = true;
+        self.wake.notify_one();
+    }
+}
+
 impl Shared {
     pub(crate) fn check_writable(&self) -> Result<()> {
         if self.read_only { Err(Error::ReadOnly) } else { self.check_process() }
@@ -52,14 +102,18 @@ impl Shared {
         self.opener.check(&self.path)
     }
 
-    /// Called after each commit. Wakes the background thread if there is work.
-    pub(crate) fn after_commit(&self) {
+    /// Called after each commit. Wakes the background threads if there is work.
+    pub(crate) fn after_commit(&self, durability: Durability) -> Result<()> {
         let engine = &self.engine;
+        if durability == Durability::Interval && !self.interval_syncs.request() {
+            engine.sync_lazy()?;
+        }
         let log_work = engine.is_checkpoint_due() || engine.is_segment_long();
-        if log_work || engine.is_crowded() || engine.has_detached() || engine.has_overflowed() {
+        if log_work || engine.has_many_superseded_images() || engine.has_detached() || engine.has_overflowed() {
             self.worker.state.lock().due = true;
             self.worker.wake.notify_one();
         }
+        Ok(())
     }
 
     /// Closes a snapshot. If much was kept for it, the background thread or the next commits remove the rest.
@@ -91,7 +145,7 @@ impl Shared {
         let mut busy = self.engine.is_checkpoint_due();
         if busy {
             self.engine.checkpoint_with_room()?;
-        } else if self.engine.is_crowded() {
+        } else if self.engine.has_many_superseded_images() {
             busy = true;
             match self.engine.checkpoint_places() {
                 Err(cause @ Error::Full { .. }) => {
@@ -151,6 +205,7 @@ impl Handle {
         }
         self.worker.state.lock().stop = true;
         self.worker.wake.notify_all();
+        self.interval_syncs.stop();
         self.engine.end_writers();
         for thread in std::mem::take(&mut *self.worker.threads.lock()) {
             // The thread has logged its errors.

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_device_that_is_empty_at_both_ends_is_taken_and_it_stays_empty_until_it_is_complete() {
+    fn a_device_with_content_is_refused_and_an_unfinished_creation_leaves_it_empty() {
         let device = device(4);
         for at in [0, 510, 1080, 65600, 4 * MIB - 1] {
             device.write_at(at, b"x").unwrap();
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn one_damaged_mark_costs_nothing_and_two_are_reported() {
+    fn one_damaged_mark_is_tolerated_and_two_are_reported() {
         let device = device(4);
         let disk = open(&device).unwrap();
         disk.write_at(0, b"kept").unwrap();
@@ -417,7 +417,7 @@ mod tests {
     proptest! {
         /// The model is a file in memory with the same calls. A new process finds a file that is at least as long.
         #[test]
-        fn it_is_a_file_like_others(steps in proptest::collection::vec((0u8..5, 0u64..2_000_000, 1usize..40_000, 1u8..), 1..25)) {
+        fn a_device_agrees_with_a_file(steps in proptest::collection::vec((0u8..5, 0u64..2_000_000, 1usize..40_000, 1u8..), 1..25)) {
             let device = device(4);
             let model = MemoryDisk::new();
             let mut disk = open(&device).unwrap();

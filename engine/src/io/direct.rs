@@ -332,7 +332,7 @@ mod tests {
     proptest! {
         /// It does the same as a file, but it can be longer, with zeros up to the end of its last unit.
         #[test]
-        fn it_reads_and_writes_like_a_file(
+        fn direct_io_agrees_with_buffered_io(
             unit in prop::sample::select(vec![1usize, 512, 4096, MOST_UNIT]),
             steps in steps(),
         ) {

@@ -313,7 +313,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_file_system_without_holes_is_no_error_and_other_refusals_are() {
+    fn unsupported_hole_punching_is_ignored_and_other_errors_are_returned() {
         use rustix::io::Errno;
         assert!(system::advice(Err(Errno::OPNOTSUPP)).is_ok());
         assert_eq!(system::advice(Err(Errno::NOSPC)).unwrap_err().kind(), ErrorKind::StorageFull);

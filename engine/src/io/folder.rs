@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_made_beside_another_is_open_to_the_same_people() {
+    fn a_replacement_file_gets_the_permissions_of_the_original() {
         use std::fs::{Permissions, metadata, set_permissions};
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();

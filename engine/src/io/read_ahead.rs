@@ -219,7 +219,7 @@ impl FileReadAhead {
         true
     }
 
-    /// Removes what was read, or is being read, of the bytes from `start` to `end`.
+    /// Removes pieces that were read, or are being read, of the bytes from `start` to `end`.
     pub(super) fn forget(&self, start: u64, end: u64) {
         let mut state = self.shared.state.lock();
         let first = state.piece_with(start).map_or(start, |(offset, _)| offset);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_change_are_forgotten() {
+    fn changed_bytes_are_dropped_from_read_ahead() {
         let file = file(1 << 20);
         let ahead = FileReadAhead::new(file.clone());
         ahead.begin(0, 1 << 20);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn it_keeps_a_bounded_number_of_bytes_and_nothing_beyond_the_end() {
+    fn read_ahead_keeps_a_bounded_number_of_bytes_and_none_beyond_the_end() {
         let ahead = FileReadAhead::new(file(3 * MOST_KEPT + 100));
         let mut bytes = [0; 1];
         ahead.begin(0, 2 * MOST_KEPT as u64);

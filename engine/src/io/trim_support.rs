@@ -132,7 +132,7 @@ mod tests {
     use rustix::io::Errno;
 
     #[test]
-    fn a_file_system_without_holes_is_not_one_that_cannot_be_tried() {
+    fn unsupported_and_untestable_hole_punching_are_distinguished() {
         assert_eq!(system::answer(Ok(())), TrimSupport::Found);
         assert!(matches!(system::answer(Err(Errno::OPNOTSUPP)), TrimSupport::Missing { .. }));
         assert!(matches!(system::answer(Err(Errno::NOSPC)), TrimSupport::Unknown { .. }));

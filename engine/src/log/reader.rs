@@ -65,7 +65,7 @@ fn begin(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Opt
         index: 0,
         from,
         known_durable,
-        doubtful: VecDeque::new(),
+        unproven: VecDeque::new(),
         finished: false,
         tolerant: false,
         damage,
@@ -107,7 +107,7 @@ pub struct LogReader {
     pub(super) from: LogPosition,
     known_durable: Lsn,
     /// The start and the file offset of each batch of this segment that no later batch has shown to be durable.
-    doubtful: VecDeque<(Lsn, u64)>,
+    unproven: VecDeque<(Lsn, u64)>,
     finished: bool,
     /// True if damage ends the log without an error.
     tolerant: bool,
@@ -175,8 +175,8 @@ impl LogReader {
     }
 
     /// The part of the current segment, from offset to offset, that was read but may not be on the device.
-    pub(super) fn doubtful(&self) -> Option<(u64, u64)> {
-        self.doubtful.front().map(|(_, offset)| (*offset, self.offset))
+    pub(super) fn unproven(&self) -> Option<(u64, u64)> {
+        self.unproven.front().map(|(_, offset)| (*offset, self.offset))
     }
 
     /// Reads up to `lsn`, which must be where a batch starts or the log ends.
@@ -200,7 +200,7 @@ impl LogReader {
         self.window = open_window(&self.config, next)?;
         self.index = self.index.saturating_add(1);
         self.offset = SEGMENT_HEADER;
-        self.doubtful.clear();
+        self.unproven.clear();
         self.end.epoch = next.epoch;
         Ok(())
     }
@@ -228,8 +228,8 @@ impl LogReader {
             return Ok(None);
         }
         let batch = Batch { start: header.start, end: header.end(), kind: header.kind, payload: payload.to_vec() };
-        while self.doubtful.pop_front_if(|(start, _)| *start < header.durable).is_some() {}
-        self.doubtful.push_back((header.start, offset));
+        while self.unproven.pop_front_if(|(start, _)| *start < header.durable).is_some() {}
+        self.unproven.push_back((header.start, offset));
         let end = behind.saturating_add(header.length as u64);
         self.bytes = self.bytes.saturating_add(end.saturating_sub(self.offset));
         self.offset = end;

@@ -72,7 +72,7 @@ fn secure(reader: &LogReader) -> Result<()> {
         open(header)?.sync()?;
     }
     let disk = open(last)?;
-    if let Some((mut at, end)) = reader.doubtful() {
+    if let Some((mut at, end)) = reader.unproven() {
         let mut buffer = Vec::new();
         while at < end {
             let len = end.saturating_sub(at).min(STEP);

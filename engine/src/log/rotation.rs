@@ -1,6 +1,6 @@
 //! How the segments of a [`Log`] are begun, used again and removed. The writing of batches must not be in this file.
 //!
-//! A segment that a checkpoint has made superfluous becomes a **spare file**, and later a segment again. Each of these
+//! A segment that a checkpoint no longer needs becomes a **spare file**, and later a segment again. Each of these
 //! steps is durable before the next:
 //!
 //! 1. The superblock with the new redo point is written.
@@ -44,7 +44,7 @@ pub(super) struct Rotation {
     spares: Vec<Spare>,
     /// The most bytes of all spare files.
     most_spare: u64,
-    /// The bytes of segments that checkpoints have lately made superfluous at a time.
+    /// The bytes of segments that checkpoints have lately made unnecessary at a time.
     needed: u64,
     /// The file of the next segment, if it is ready.
     prepared: Option<NextFile>,
@@ -74,10 +74,10 @@ impl Rotation {
         if self.spares.len() < MOST_SPARES { most.saturating_sub(held) } else { 0 }
     }
 
-    /// Notes how many bytes of segments a checkpoint has made superfluous. Spare files have at most as many, or half as
+    /// Notes how many bytes of segments a checkpoint has made unnecessary. Spare files have at most as many, or half as
     /// many as before: a log that has become short needs no more. Returns the spare files that are too many, which are
     /// no longer counted.
-    fn note_superfluous(&mut self, bytes: u64) -> Vec<u32> {
+    fn note_excess_segments(&mut self, bytes: u64) -> Vec<u32> {
         self.needed = bytes.max(self.needed / 2);
         let mut surplus = Vec::new();
         while let (held, most) = self.held_and_most()
@@ -111,9 +111,21 @@ impl Log {
         Log::create_after(config, epoch, start, &stale)
     }
 
-    /// The numbers of all segments of this prefix.
+    /// The numbers of the segments of this prefix that a closed database may remove: those of this database, and files
+    /// that name no database. The segments of another database may have commits that only they have: somebody may have
+    /// moved the file of that database away, and not its log.
     pub(crate) fn stale(config: &LogConfig) -> Result<Vec<u32>> {
-        segment::numbers(config)
+        let mut stale = Vec::new();
+        for number in segment::numbers(config)? {
+            match segment::inspect(config, number) {
+                // Removed meanwhile.
+                Ok(SegmentFile::Foreign) | Err(Error::NotFound { .. }) => {}
+                // The file names this database, but has another version of the format.
+                Ok(_) | Err(Error::FormatVersion { .. }) => stale.push(number),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(stale)
     }
 
     /// Removes the segments in `stale`, durably. The database must be closed: it needs none of them.
@@ -305,7 +317,7 @@ impl Log {
             return Ok(());
         }
         let mut rotation = self.rotation.lock();
-        let mut rest = self.ours(&rotation.note_superfluous(past.iter().map(|older| older.len).sum()));
+        let mut rest = self.ours(&rotation.note_excess_segments(past.iter().map(|older| older.len).sum()));
         for number in self.ours(&numbers) {
             let begun = past.iter().find(|older| older.number == number).and_then(|older| older.begun);
             match begun.map_or(Ok(false), |begun| self.keep(&mut rotation, &begun)) {
@@ -338,7 +350,7 @@ impl Log {
         Ok(true)
     }
 
-    /// Keeps superfluous segments, up to this many bytes of them, to use them again. A commit is then written over what
+    /// Keeps unnecessary segments, up to this many bytes of them, to use them again. A commit is then written over what
     /// is in such a file, and its sync writes neither a new length nor the place of new blocks. A new log keeps none.
     pub fn keep_spares(&self, bytes: u64) {
         self.rotation.lock().most_spare = bytes;

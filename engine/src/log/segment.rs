@@ -103,7 +103,7 @@ pub(super) fn allocate_header(disk: &dyn Disk) -> Result<()> {
 }
 
 /// Writes and syncs the header that makes an empty or a spare file a segment. It is in one sector, so a power cut
-/// leaves what was there or the new header.
+/// leaves the old bytes or the new header.
 pub(super) fn write_header(config: &LogConfig, disk: &dyn Disk, header: &SegmentHeader) -> Result<()> {
     write_fields(config, disk, header, header.shape as u32)?;
     disk.sync()

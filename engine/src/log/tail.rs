@@ -27,7 +27,7 @@ pub(super) struct Tail {
     /// The file offset up to which the last caller of [`Log::reserve`] relies on the reservation.
     pub(super) promised: u64,
     pub(super) older: Vec<Older>,
-    /// The length of the file. After `offset` are zeros, or what an earlier segment in this file has left.
+    /// The length of the file. After `offset` are zeros, or old bytes of an earlier segment.
     filled: u64,
     /// A buffer for a batch and the zeros after it.
     blocks: Vec<u8>,

@@ -93,7 +93,9 @@ pub(super) fn put_bits(page: &mut [u8], from: u32, count: u32, set: bool) -> boo
     let at = page.len() - bits;
     let (true, Some(bits)) = (inside, page.get_mut(at..)) else { return false };
     for index in from..from + count {
-        if let Some(byte) = usize::try_from(index / 8).ok().and_then(|at| bits.get_mut(at)) {
+        let byte = usize::try_from(index / 8).ok().and_then(|at| bits.get_mut(at));
+        bytes::must_fit(byte.is_some());
+        if let Some(byte) = byte {
             let bit = 1 << (index % 8);
             *byte = if set { *byte | bit } else { *byte & !bit };
         }

@@ -310,7 +310,7 @@ impl Scan<'_> {
         let sum = match of {
             // At most 65,535 keys of 64 bits: nothing here reaches 2^127.
             NumberType::Signed(_) => Number::Signed(sum.wrapping_sub(of.bias() * slots.len() as u128).cast_signed()),
-            _ => Number::Unsigned(sum),
+            NumberType::Unsigned(_) | NumberType::Float(_) => Number::Unsigned(sum),
         };
         tally.add_sum(sum)
     }

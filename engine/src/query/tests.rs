@@ -100,7 +100,7 @@ fn a_filter_that_reads_does_not_stop_a_writer_that_splits_its_leaf() {
 
 /// The leaf to the right of the one that is looked at is merged away, and its page let go, before it is asked for.
 #[test]
-fn a_scan_finds_its_way_when_the_next_leaf_is_freed_meanwhile() {
+fn a_scan_continues_when_the_next_leaf_is_freed() {
     const KEYS: TableDef<u64, ()> = TableDef::new("keys");
     const COUNT: u64 = 2000;
     for stop in (100..1000).step_by(100) {

@@ -1,5 +1,6 @@
 //! [`ChangedParts`]: the parts of a page that have changed since the image that its store names as the base.
 
+use crate::base::bytes::must_fit;
 use std::ops::Range;
 
 /// One bit for each of [`ChangedParts::SEGMENTS`] segments. All have the same length, except the last ones, which a
@@ -39,7 +40,9 @@ impl ChangedParts {
     pub fn add(&mut self, range: Range<usize>, page_size: usize) {
         let len = ChangedParts::segment(page_size);
         for segment in range.start / len..range.end.div_ceil(len) {
-            if let Some(word) = self.0.get_mut(segment / 64) {
+            let word = self.0.get_mut(segment / 64);
+            must_fit(word.is_some());
+            if let Some(word) = word {
                 *word |= 1 << (segment % 64);
             }
         }

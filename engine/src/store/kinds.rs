@@ -10,15 +10,22 @@ use super::shadow::ShadowStore;
 use super::table::TableStore;
 #[cfg(test)]
 use super::tests::slots::SlotStore;
-use crate::base::{Damage, Result};
+use crate::base::{Damage, Error, Result};
 use crate::io::Disk;
+use std::fmt;
 use std::ops::Range;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// How a page store begins in a file, and how it is found there.
 pub(super) trait StoreFormat: PageStore + Sized + 'static {
     /// See [`StoreKind::trailer`].
     const TRAILER: usize = 0;
+
+    /// See [`StoreKind::compresses`].
+    fn compresses(_page_size: usize) -> bool {
+        true
+    }
 
     /// Returns the store's own bytes in the superblocks of a new database.
     fn own_of_new(_delta: DeltaBlocks, _disk: &dyn Disk) -> Vec<u8> {
@@ -57,7 +64,7 @@ pub(super) trait StoreFormat: PageStore + Sized + 'static {
 macro_rules! page_stores {
     ($(
         $(#[doc = $doc:literal])* $(#[cfg($cfg:meta)])?
-        $kind:ident $(($default:ident))? = $number:expr, $name:literal => $store:ty;
+        $kind:ident $(($default:ident))? = $number:expr, $name:literal, $summary:literal => $store:ty;
     )*) => {
         /// How the file of a database keeps its pages. It is chosen when the database is created, with
         /// [`Builder::store`](crate::Builder::store).
@@ -79,8 +86,8 @@ macro_rules! page_stores {
         }
 
         impl StoreKind {
-            /// All page stores of this build.
-            const ALL: &'static [StoreKind] = &[$($(#[cfg($cfg)])? StoreKind::$kind,)*];
+            /// All page stores.
+            pub const ALL: &'static [StoreKind] = &[$($(#[cfg($cfg)])? StoreKind::$kind,)*];
 
             /// Its name.
             ///
@@ -90,6 +97,27 @@ macro_rules! page_stores {
             pub fn name(self) -> &'static str {
                 match self {
                     $($(#[cfg($cfg)])? StoreKind::$kind => $name,)*
+                }
+            }
+
+            /// A line about it, for lists of the page stores.
+            pub fn summary(self) -> &'static str {
+                match self {
+                    $($(#[cfg($cfg)])? StoreKind::$kind => $summary,)*
+                }
+            }
+
+            /// Whether it can compress the pages of a database that is created with pages of `page_size` bytes. If it
+            /// cannot, the creation of a table with compression fails.
+            ///
+            /// ```
+            /// use duramen::db::StoreKind;
+            ///
+            /// assert!(!StoreKind::Shadow.compresses(4096) && StoreKind::Shadow.compresses(8192));
+            /// ```
+            pub fn compresses(self, page_size: usize) -> bool {
+                match self {
+                    $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::compresses(page_size),)*
                 }
             }
 
@@ -151,12 +179,37 @@ page_stores! {
     /// Has two slots for each page, at a fixed position, and writes them in turn; small changes of a page go to delta
     /// blocks ([`DeltaBlocks`](crate::db::DeltaBlocks)). It is for drives that compress, and for file systems with
     /// holes.
-    Shadow = 2, "shadow" => ShadowStore;
+    Shadow = 2, "shadow", "Two slots for each page, written in turn, and delta blocks: for drives that compress"
+        => ShadowStore;
     /// Writes each page without its free middle to a new place, and keeps a table of the places. The default.
-    Table (default) = 1, "table" => TableStore;
+    Table (default) = 1, "table", "A new place for each version of a page, without its free middle, and a table of the places"
+        => TableStore;
     /// One slot a page, for the tests of [`PageStore`].
     #[cfg(test)]
-    Slots = u32::MAX, "slots" => SlotStore;
+    Slots = u32::MAX, "slots", "One slot for each page" => SlotStore;
+}
+
+impl fmt::Display for StoreKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// ```
+/// use duramen::db::StoreKind;
+///
+/// assert_eq!("shadow".parse::<StoreKind>()?, StoreKind::Shadow);
+/// # Ok::<(), duramen::Error>(())
+/// ```
+impl FromStr for StoreKind {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<StoreKind> {
+        StoreKind::ALL.iter().copied().find(|kind| kind.name() == text).ok_or_else(|| {
+            let names: Vec<_> = StoreKind::ALL.iter().map(|kind| kind.name()).collect();
+            Error::Option { option: "store", value: format!("\"{text}\""), expected: names.join(" or ") }
+        })
+    }
 }
 
 impl StoreKind {

@@ -2,7 +2,7 @@
 //!
 //! * [`StoreReads`]: which pages have an image, and reading them.
 //! * [`StoreWrites`]: writing pages, and dropping those that have been freed.
-//! * [`StoreCheckpoints`]: what is durable, and how the next opening finds it.
+//! * [`StoreCheckpoints`]: the durable state, and how the next opening finds it.
 //! * [`StoreRedo`]: the places in log records, and what else recovery finds in the log.
 //! * [`StoreRoom`]: space on the device.
 //! * [`StoreCompression`]: compression of pages.
@@ -261,7 +261,7 @@ pub trait StoreRedo {
     }
 
     /// Reserves the place in a log record at `lsn`, so that no other page is written there. Recovery calls it for every
-    /// such record at or after the table LSN before it writes its first page. A place that is never installed is free
+    /// such record at or after the store LSN before it writes its first page. A place that is never installed is free
     /// again after the next checkpoint.
     ///
     /// # Errors

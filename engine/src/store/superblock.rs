@@ -44,7 +44,7 @@ const HIGH_WATER: usize = 44;
 const EPOCH: usize = 48;
 const KIND: usize = 52;
 const REDO: usize = 56;
-const TABLE: usize = 64;
+const STORE_LSN: usize = 64;
 const LAST: usize = 72;
 const OWN_LEN: usize = 80;
 const OWN: usize = 84;
@@ -66,7 +66,7 @@ pub struct Meta {
     /// Redo starts here.
     pub redo: Lsn,
     /// The store knows every place and every free page that is in the log before this LSN.
-    pub table: Lsn,
+    pub store_lsn: Lsn,
     /// No LSN so far is larger. The LSNs of the next epoch begin after it.
     pub last: Lsn,
     /// Every page id that the store has is smaller.
@@ -104,7 +104,7 @@ impl Superblock {
         put_u32(&mut bytes, EPOCH, meta.epoch);
         put_u32(&mut bytes, KIND, self.kind.tag());
         put_u64(&mut bytes, REDO, meta.redo.0);
-        put_u64(&mut bytes, TABLE, meta.table.0);
+        put_u64(&mut bytes, STORE_LSN, meta.store_lsn.0);
         put_u64(&mut bytes, LAST, meta.last.0);
         assert!(self.own.len() <= MAX_OWN, "a store keeps {} bytes in the superblock", self.own.len());
         put_u32(&mut bytes, OWN_LEN, u32_of(self.own.len()));
@@ -134,7 +134,7 @@ impl Superblock {
             clean: flags & FLAG_CLEAN != 0,
             epoch: get_u32(bytes, EPOCH),
             redo: Lsn(get_u64(bytes, REDO)),
-            table: Lsn(get_u64(bytes, TABLE)),
+            store_lsn: Lsn(get_u64(bytes, STORE_LSN)),
             last: Lsn(get_u64(bytes, LAST)),
             high_water: get_u32(bytes, HIGH_WATER),
             life: WriteTotals::decode(bytes, LIFE),
@@ -217,9 +217,10 @@ impl Chosen {
     /// the store in it.
     pub(crate) fn unknown(kind: StoreKind, page_size: usize) -> Chosen {
         let never = Lsn(1);
-        let (redo, table, last) = (never, never, never);
+        let (redo, store_lsn, last) = (never, never, never);
         let life = WriteTotals::default();
-        let meta = Meta { database_id: 0, page_size, clean: true, epoch: 0, redo, table, last, high_water: 1, life };
+        let meta =
+            Meta { database_id: 0, page_size, clean: true, epoch: 0, redo, store_lsn, last, high_water: 1, life };
         let superblock = Superblock { meta, kind, sequence: 0, own: Vec::new() };
         Chosen { superblock, slot: 0, other_damaged: false }
     }
@@ -277,7 +278,7 @@ pub(crate) mod tests {
             clean: false,
             epoch: 3,
             redo: Lsn(100),
-            table: Lsn(120),
+            store_lsn: Lsn(120),
             last: Lsn(200),
             high_water: 100_000,
             life: WriteTotals::of_superblock(77),
@@ -326,7 +327,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn another_version_is_named_before_any_checksum() {
+    fn another_format_version_is_reported_before_the_checksum_is_checked() {
         let mut bytes = front(&block(4), &block(5));
         for at in [0, SUPERBLOCK] {
             bytes[at + VERSION..at + VERSION + 4].copy_from_slice(&9u32.to_le_bytes());
@@ -338,7 +339,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_newer_program_that_wrote_one_copy_is_seen() {
+    fn a_superblock_of_a_newer_version_is_detected_in_either_copy() {
         let newer = with_field(5, VERSION, FORMAT_VERSION + 1);
         let bytes = [block(4).encode(), newer].concat();
         let chosen = choose(&bytes, Path::new("db"));

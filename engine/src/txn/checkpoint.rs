@@ -1,7 +1,7 @@
 //! Checkpoints: after a checkpoint, recovery starts from the checkpoint's redo point, and the log before it is removed.
 //!
 //! A checkpoint is fuzzy: commits continue during it. It holds the apply lock only for two short steps: to start a new
-//! log segment, and to freeze the page table between two batches. While a large transaction is applied, the log stays
+//! log segment, and to freeze the store between two batches. While a large transaction is applied, the log stays
 //! in its segment.
 //!
 //! A checkpoint does these steps:
@@ -10,7 +10,7 @@
 //!    While the segment is started, commits wait for two syncs: of the end of the old segment, and of the header of the
 //!    new one.
 //! 2. It flushes the pages that were dirty before.
-//! 3. It writes what the store needs to find its pages (the changed parts of the page table), and syncs.
+//! 3. The store writes the data with which it finds its pages, and syncs.
 //! 4. It writes the older of the two superblocks, and syncs.
 //! 5. Old log segments become spare files for the next ones, or are removed. Freed places can be reused. The store cuts
 //!    off a large free end of its file, and a few images are moved away from the end.
@@ -20,10 +20,10 @@
 //! [`Builder::checkpoint_pages`](crate::Builder::checkpoint_pages) distinct pages: see `redo_work`. At twice a bound,
 //! the next commit waits for a checkpoint before it changes anything.
 //!
-//! A checkpoint of the places makes only the page table of the `table` store durable, so that superseded places are
-//! free. It flushes no page and keeps the redo point, and it also moves a few images. The background thread begins one
-//! when the images that wait for a checkpoint take at least 8 MiB, and at least an eighth of the bytes of the live
-//! images.
+//! A checkpoint of the places makes only the data durable with which the store finds its pages, so that superseded
+//! places are free. It flushes no page and keeps the redo point, and it also moves a few images. The background thread
+//! begins one when the images that wait for a checkpoint take at least 8 MiB, and at least an eighth of the bytes of
+//! the live images.
 
 use super::engine::Engine;
 use super::redo_work::Amount;
@@ -113,7 +113,7 @@ impl Engine {
         };
         self.pool.flush_before(redo)?;
         let redo = redo.min(unfinished);
-        self.finish_table(store, Some(redo))?;
+        self.finish_store(store, Some(redo))?;
         self.checkpoints.begun_segment.store(false, Ordering::Release);
         if unfinished == Lsn::MAX {
             self.redo_work.finish();
@@ -166,7 +166,7 @@ impl Engine {
         (self.redo_bounds.bytes / SEGMENTS).clamp(SEGMENT_BYTES.0, SEGMENT_BYTES.1)
     }
 
-    /// Lets the log keep superfluous segments, to use them again: at most as many as it needs beside the current one
+    /// Lets the log keep unnecessary segments, to use them again: at most as many as it needs beside the current one
     /// until the next checkpoint.
     pub(crate) fn keep_spare_segments(&self) {
         if let Some(log) = self.log.get() {
@@ -174,7 +174,7 @@ impl Engine {
         }
     }
 
-    /// True if the log should continue in a new segment. A checkpoint can make only whole segments superfluous. With
+    /// True if the log should continue in a new segment. A checkpoint can make only whole segments unnecessary. With
     /// one long segment, the log and its spare file would take twice the space.
     pub(crate) fn is_segment_long(&self) -> bool {
         self.log.get().is_some_and(|log| log.segment_bytes() >= self.segment_bytes())
@@ -213,20 +213,20 @@ impl Engine {
         done
     }
 
-    /// Freezes the page table between two batches and makes it durable. The redo point moves to `redo`, if there is
+    /// Freezes the store between two batches and makes its state durable. The redo point moves to `redo`, if there is
     /// one.
-    fn finish_table(&self, store: &dyn PageStore, redo: Option<Lsn>) -> Result<()> {
+    fn finish_store(&self, store: &dyn PageStore, redo: Option<Lsn>) -> Result<()> {
         let log = self.log()?;
-        let (frozen, table) = {
+        let (frozen, store_lsn) = {
             let _between_batches = self.apply.lock();
             // A commit that has failed meanwhile takes back pages that the log already contains.
             self.check_poison()?;
             (store.freeze(), log.appended())
         };
-        log.make_durable(table).inspect_err(|cause| self.poison(cause))?;
+        log.make_durable(store_lsn).inspect_err(|cause| self.poison(cause))?;
         let mut meta = store.file().meta();
         let before = meta.redo;
-        (meta.table, meta.last) = (table, table);
+        (meta.store_lsn, meta.last) = (store_lsn, store_lsn);
         meta.high_water = self.ids.lock().high();
         if let Some(redo) = redo {
             (meta.redo, meta.epoch) = (redo, log.epoch());
@@ -240,26 +240,27 @@ impl Engine {
         }
     }
 
-    /// Takes a checkpoint of the places: superseded images can be overwritten then. Call it if [`Engine::is_crowded`].
+    /// Takes a checkpoint of the places: superseded images can be overwritten then. Call it if
+    /// [`Engine::has_many_superseded_images`].
     pub(crate) fn checkpoint_places(&self) -> Result<()> {
         let Some(store) = self.store.as_deref() else { return Ok(()) };
         let _running = self.checkpoints.succeeded.lock();
         self.check_poison()?;
         // The checkpoint that was running may have been sufficient.
-        if !self.is_crowded() {
+        if !self.has_many_superseded_images() {
             return Ok(());
         }
         let log = self.log()?;
         // Most of it before the apply lock is taken.
         self.sync_log(log)?;
-        let taken = self.poison_on_panic("it took a checkpoint of the places", || self.finish_table(store, None));
+        let taken = self.poison_on_panic("it took a checkpoint of the places", || self.finish_store(store, None));
         taken.inspect_err(|cause| self.poison_if_unsynced(cause))?;
         self.move_end(store);
         Ok(())
     }
 
     /// True if superseded images take so much of the file that a checkpoint should make room.
-    pub(crate) fn is_crowded(&self) -> bool {
+    pub(crate) fn has_many_superseded_images(&self) -> bool {
         let (superseded, live) = self.store.as_ref().map_or((0, 0), |store| store.superseded());
         superseded >= (live / SUPERSEDED_PART).max(self.most_superseded)
     }
@@ -267,7 +268,7 @@ impl Engine {
     /// Waits for a checkpoint if a recovery would have to do twice as much as the bounds allow: commits are faster than
     /// the checkpoint that began at the bounds. Call it under the writer's lock and before a batch. If no checkpoint
     /// can be taken, the log stays longer, and the next batch tries again.
-    pub(super) fn keep_within_bounds(&self) {
+    pub(super) fn wait_for_due_checkpoint(&self) {
         let outrun = || self.log.get().is_some() && self.recovery_work().reaches(self.redo_bounds, 2);
         if !outrun() {
             return;

@@ -136,7 +136,7 @@ proptest! {
 
 /// Cursors of one thread take over each other's memory: nothing of what the one before saw may show.
 #[test]
-fn cursors_of_databases_that_have_nothing_in_common_take_turns() {
+fn cursors_of_different_databases_reuse_buffers_without_leaking_keys() {
     let of = |size: usize, from: u32, long: usize| {
         let db = Database::builder().page_size(size).in_memory().unwrap();
         let tx = db.begin_write().unwrap();

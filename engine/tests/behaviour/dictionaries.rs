@@ -11,6 +11,8 @@ use duramen::db::{Compression, CompressionPlan, Damage, DictionaryInfo, Phase, P
 use duramen::io::{MemoryVolume, OpenMode, Volume};
 use duramen::{Builder, Database, Error, Result, TableDef};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 const NAME: &str = "t.duramen";
 
@@ -143,6 +145,30 @@ fn a_compaction_reports_all_of_its_work_for_dictionaries() -> Result<()> {
         let searched = reports.iter().rfind(|progress| progress.phase == Phase::Searching);
         assert!(searched.is_some_and(|progress| progress.done == progress.of && progress.of > 0), "{reports:?}");
         assert_eq!(db.dictionaries()?, []);
+    }
+    Ok(())
+}
+
+#[test]
+fn compactions_of_two_threads_run_one_after_another() -> Result<()> {
+    for store in STORES {
+        let db = build(&Arc::new(MemoryVolume::new()), store, 3000)?;
+        let (db, second_works) = (&db, &AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let mut second = None;
+            db.compact(|progress| {
+                second.get_or_insert_with(|| {
+                    scope.spawn(|| db.compact(|_| second_works.store(true, Ordering::Relaxed)).map(drop))
+                });
+                if progress.phase == Phase::Freeing {
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+                assert!(!second_works.load(Ordering::Relaxed), "{store:?}: both work in {:?}", progress.phase);
+            })?;
+            second.expect("the first has reported").join().unwrap()
+        })?;
+        assert!(second_works.load(Ordering::Relaxed));
+        check(db, DOCUMENTS, 3000, 0)?;
     }
     Ok(())
 }

@@ -186,7 +186,7 @@ fn keys(db: &Database) -> Result<u32> {
 }
 
 #[test]
-fn a_durable_commit_takes_all_earlier_ones_with_it() -> Result<()> {
+fn a_durable_commit_makes_all_earlier_commits_durable() -> Result<()> {
     let volume = FailingVolume::new(0);
     let db = options().create_on(Arc::new(volume.clone()), "t.duramen")?;
     let mut durable = 0;

@@ -7,6 +7,7 @@ mod dictionaries;
 mod freeing;
 mod golden;
 mod in_order;
+mod interval_syncs;
 mod isolation;
 mod key_heap;
 mod large_commit;

@@ -86,7 +86,7 @@ impl Hooks for Gate {
 }
 
 #[test]
-fn a_later_commit_that_does_not_wait_shows_nothing_that_is_not_durable_yet() -> Result<()> {
+fn a_later_non_durable_commit_does_not_expose_a_commit_that_waits_for_its_sync() -> Result<()> {
     for freeing in [false, true] {
         let gate = Arc::new(Gate::default());
         let db = options().create_on(Arc::new(HookedVolume::new(Arc::new(MemoryVolume::new()), gate.clone())), NAME)?;
@@ -448,7 +448,7 @@ fn the_cause_that_stopped_all_writing_is_reported_once() -> Result<()> {
 /// The input of `put_stream` may panic: a commit after it must free the pages of the incomplete value. The input may
 /// also write another large value: no lock may be held while it is read.
 #[test]
-fn a_reader_of_a_large_value_panics_or_writes_another_value() -> Result<()> {
+fn put_stream_tolerates_a_reader_that_panics_or_writes_another_value() -> Result<()> {
     struct Input<F>(usize, F);
 
     impl<F: FnMut()> std::io::Read for Input<F> {

@@ -57,7 +57,7 @@ fn an_empty_or_too_long_table_name_is_refused() -> Result<()> {
 
 /// Long values beside a list of short ones of one length; streams and large pages' tables, too, keep to it.
 #[test]
-fn a_stream_into_a_table_of_short_values_is_one_of_them() -> Result<()> {
+fn a_short_streamed_value_is_stored_inline() -> Result<()> {
     let db = Database::in_memory()?;
     let tx = db.begin_write()?;
     let mut table = tx.create_untyped("t", "str", "u64", TableOptions::default())?;

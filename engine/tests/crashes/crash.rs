@@ -174,7 +174,7 @@ fn cut_a_large_transaction(store: StoreKind) -> Result<()> {
 }
 
 #[test]
-fn a_durable_commit_of_nothing_makes_the_commits_before_it_durable() -> Result<()> {
+fn an_empty_durable_commit_makes_earlier_commits_durable() -> Result<()> {
     STORES.into_iter().try_for_each(commit_nothing)
 }
 

@@ -169,3 +169,34 @@ fn a_device_that_fails_anywhere_loses_no_entry() -> Result<()> {
     }
     Ok(())
 }
+
+/// The device fails for a while, and works again before the recovery ends. Two reads in a row also fail for both copies
+/// of a dictionary.
+#[test]
+fn reads_that_fail_while_a_database_is_opened_lose_no_commit() -> Result<()> {
+    for (store, reads) in STORES.into_iter().flat_map(|store| [(store, 2), (store, 9)]) {
+        let volume = device(store)?;
+        let db = open(&volume)?;
+        db.compact(|_| ())?;
+        db.checkpoint()?;
+        // The pages need the dictionary, and only the log has the commits.
+        put(&db, DOCUMENTS, 0..KEYS, 1)?;
+        let killed = Cut { event: volume.events(), choice: CutChoice::KeepAll };
+        let mut refused = 0;
+        for number in 0u64.. {
+            let calls = if number < 30 { number } else { number * number };
+            let what = format!("{store:?}, {reads} reads fail after {calls}");
+            let next = volume.crash(killed);
+            next.inject(Fault::FailRead, Trigger::times(reads).after(calls));
+            refused += u64::from(open(&next).and_then(Database::close).is_err());
+            let struck = next.struck(Fault::FailRead) > 0;
+            next.inject(Fault::FailRead, Trigger::never());
+            assert_eq!(look(&next, &what), 1, "{what}: the commits are lost");
+            if !struck {
+                break;
+            }
+        }
+        assert!(refused > 1, "{store:?}: {refused}");
+    }
+    Ok(())
+}

@@ -21,6 +21,7 @@ mod redo_equal;
 mod sparse_log;
 mod store_crash;
 mod syncs;
+mod wrong_reads;
 
 #[path = "../workload/mod.rs"]
 mod workload;

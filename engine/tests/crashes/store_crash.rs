@@ -93,7 +93,7 @@ impl Shape {
             clean: false,
             epoch: 1,
             redo: Lsn(redo),
-            table: Lsn(redo),
+            store_lsn: Lsn(redo),
             last: Lsn(redo),
             high_water: PAGES,
             life: WriteTotals::default(),

@@ -284,7 +284,7 @@ fn flipped_bits_in_an_unclean_file_or_its_log_give_errors_or_the_right_data() {
 
 /// The superblock from before opening says that all is in the file: the log knows better.
 #[test]
-fn a_damaged_superblock_does_not_hide_what_the_log_has() -> Result<()> {
+fn a_damaged_superblock_does_not_lose_records_of_the_log() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
     drop(options().create(&path)?);
@@ -402,7 +402,7 @@ fn a_corrupt_page_costs_its_key_range_and_not_the_database() -> Result<()> {
 }
 
 #[test]
-fn requests_that_cannot_be_met_are_refused_and_leave_all_as_it_was() -> Result<()> {
+fn invalid_requests_are_refused_and_change_nothing() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
     let db = options().create(&path)?;

@@ -213,7 +213,7 @@ fn damage_sectors(store: StoreKind, step: usize) -> Result<()> {
 }
 
 #[test]
-fn the_slots_alone_lead_to_all_pages() -> Result<()> {
+fn all_pages_are_found_from_the_slots_alone() -> Result<()> {
     for page_size in [4096, 16384] {
         let volume = Arc::new(MemoryVolume::new());
         let db = options().page_size(page_size).store(StoreKind::Shadow).create_on(volume.clone(), NAME)?;

@@ -515,7 +515,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 #[test]
-fn random_histories_leave_what_ordered_maps_would_hold() {
+fn random_histories_agree_with_ordered_maps() {
     if let Some(seed) = number("DURAMEN_HISTORY_SEED") {
         run(seed, true).unwrap_or_else(|wrong| panic!("{wrong}"));
         return;

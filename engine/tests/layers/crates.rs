@@ -198,7 +198,7 @@ fn every_crate_of_the_workspace_has_a_rule() {
 }
 
 #[test]
-fn what_the_engine_hides_is_known() {
+fn hidden_items_of_the_engine_are_collected() {
     let hidden = hidden();
     for module in [&["page"][..], &["store"], &["base", "bytes"]] {
         assert!(hidden.items.contains(&module.iter().map(ToString::to_string).collect::<Vec<_>>()), "{module:?}");
@@ -213,7 +213,7 @@ fn what_the_engine_hides_is_known() {
 }
 
 #[test]
-fn forbidden_uses_of_crates_are_found_however_they_are_written() {
+fn every_form_of_a_forbidden_crate_use_is_detected() {
     let hidden = hidden();
     let shown: Uses = &[("duramen", Access::Shown)];
     let judge = |uses, source: &str| violations("duramen_cli", uses, &hidden, &source.parse().unwrap());

@@ -43,7 +43,7 @@ fn named_key_lists(stream: &TokenStream) -> Vec<String> {
 }
 
 #[test]
-fn no_key_list_is_named_but_where_the_key_lists_are() {
+fn key_lists_are_named_only_in_page_keys() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (lists, mut named, mut looked_at) = (root.join("src/page/keys"), Vec::new(), 0);
     for folder in ["src", "../cli/src", "../fuzz/src", "../query/src", "../sim/src"] {
@@ -61,7 +61,7 @@ fn no_key_list_is_named_but_where_the_key_lists_are() {
 }
 
 #[test]
-fn names_of_key_lists_are_found_however_they_are_written() {
+fn every_form_of_a_key_list_name_is_detected() {
     let named = |source: &str| named_key_lists(&source.parse().unwrap());
     for source in [
         "fn f() { match kind { KeyListKind::Plain => 1, _ => 2 } }",
@@ -85,7 +85,7 @@ fn names_of_key_lists_are_found_however_they_are_written() {
 }
 
 #[test]
-fn every_key_layout_names_a_document_that_is_there() {
+fn the_document_of_every_key_layout_exists() {
     for layout in duramen::db::types::KeyLayout::ALL {
         let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(layout.documentation());
         assert!(document.is_file(), "{layout}: {}", document.display());

@@ -86,7 +86,7 @@ fn no_layer_uses_one_that_is_not_below_it() {
 }
 
 #[test]
-fn the_table_lists_the_layers_from_below() {
+fn the_layer_table_is_ordered_and_transitive() {
     for (at, (layer, uses)) in ALLOWED.iter().enumerate() {
         for used in *uses {
             let below = ALLOWED[..at].iter().find(|(name, _)| name == used);
@@ -274,7 +274,7 @@ fn uses_of_lower_layers_pass() {
 }
 
 #[test]
-fn uses_upwards_are_found_however_they_are_written() {
+fn every_form_of_a_use_of_a_higher_layer_is_detected() {
     for (module, source) in [
         ("tree", "use crate::store::Pool;"),
         ("tree", "use crate::{base::Lsn, store};"),
@@ -308,7 +308,7 @@ fn uses_upwards_are_found_however_they_are_written() {
 }
 
 #[test]
-fn items_that_a_layer_may_not_use_are_found_however_they_are_written() {
+fn every_form_of_a_forbidden_item_use_is_detected() {
     for (module, source) in [
         ("query", "use crate::page::PageOp;"),
         ("query", "use crate::{page::{Page, PageOp}, db::types::Key};"),

@@ -135,7 +135,7 @@ fn each_message_of_the_engine_is_in_one_place() {
 }
 
 #[test]
-fn repeated_messages_are_found_however_they_are_written() {
+fn every_form_of_a_repeated_message_is_detected() {
     let repeated = |source: &str| repeated(std::iter::once((PathBuf::from("x.rs"), source.parse().unwrap())));
     for source in [
         "fn f() { a(\"it is cut short\"); b(\"it is cut short\") }",
@@ -174,7 +174,7 @@ fn no_text_of_the_engine_names_an_option_of_a_program() {
 }
 
 #[test]
-fn options_in_texts_are_found_however_they_are_written() {
+fn every_form_of_an_option_name_in_a_text_is_detected() {
     let named = |source: &str| named_options(&source.parse().unwrap());
     for source in [
         "const X: &str = \"use --page-size\";",

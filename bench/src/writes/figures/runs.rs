@@ -4,7 +4,7 @@ use super::Args;
 use super::peers::Peer;
 use crate::writes::{self, DiskKind, Flush, Format, Log};
 use bytesize::ByteSize;
-use duramen::db::DeltaBlocks;
+use duramen::db::{DeltaBlocks, StoreKind};
 use std::fmt;
 use std::time::Duration;
 
@@ -138,11 +138,11 @@ impl Run {
     pub(super) fn options(&self, args: &Args) -> Option<writes::Args> {
         let Population { page, record, store, .. } = self.population;
         let (store, persist_table, delta) = match store {
-            Store::Table => (writes::Store::Table, false, DeltaBlocks::OFF),
-            Store::Baseline => (writes::Store::Table, true, DeltaBlocks::OFF),
-            Store::Whole => (writes::Store::Shadow, false, DeltaBlocks::OFF),
+            Store::Table => (StoreKind::Table, false, DeltaBlocks::OFF),
+            Store::Baseline => (StoreKind::Table, true, DeltaBlocks::OFF),
+            Store::Whole => (StoreKind::Shadow, false, DeltaBlocks::OFF),
             Store::Delta(threshold, segment, blocks) => {
-                (writes::Store::Shadow, false, DeltaBlocks { threshold, segment, blocks })
+                (StoreKind::Shadow, false, DeltaBlocks { threshold, segment, blocks })
             }
             Store::Peer(_) => return None,
         };

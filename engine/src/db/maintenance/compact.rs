@@ -67,6 +67,9 @@ impl Database {
     /// # Ok::<(), duramen::Error>(())
     /// ```
     ///
+    /// If another thread compacts the database, this waits until it has ended. So `progress` must not begin a
+    /// compaction.
+    ///
     /// # Errors
     /// Errors of reading and writing. The database stays intact if it stops at any point.
     /// [`Error::Corrupt`](crate::Error::Corrupt), which names the table, if a page is damaged: then no table is
@@ -114,6 +117,9 @@ impl Database {
         let size = || shared.engine.stats().file_bytes;
         let bytes_before = size();
         shared.check_writable()?;
+        // One at a time: to drop dictionaries, a compaction must know those that no image names, and another compaction
+        // may be about to write images with a new one.
+        let _one = shared.compaction.lock();
         let got_dictionary = self.add_dictionaries(choices, progress)?;
         let tx = self.begin_write()?;
         let mut tables = tx.tables()?;

@@ -1,5 +1,6 @@
-//! The background threads. One takes checkpoints, syncs the log at intervals and frees dropped pages; the writers write
-//! dirty pages before their frames are needed. All work is in plain functions, which a test can call step by step.
+//! The background threads. One takes checkpoints and frees dropped pages. One syncs the log at intervals, also while a
+//! checkpoint waits for the device. The writers write dirty pages before their frames are needed. All work is in plain
+//! functions, which a test can call step by step.
 
 pub(super) mod analyze;
 pub(super) mod bulk;
@@ -14,9 +15,10 @@ mod target_fill;
 use super::shared::{NOT_WRITTEN, Shared, WorkerState};
 use crate::base::Result;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long it waits for an open transaction to free dropped pages. A checkpoint may become due meanwhile.
+/// How long the first thread waits for an open transaction to free dropped pages (a checkpoint may become due
+/// meanwhile), and how long it sleeps if nothing wakes it.
 const MOST_WAIT: Duration = Duration::from_millis(100);
 
 /// How long a writer waits after an error: the device may be full for a while.
@@ -25,17 +27,37 @@ const AFTER_ERROR: Duration = Duration::from_millis(100);
 /// Starts the threads, with this number of writers. They end when the last handle is dropped.
 pub(crate) fn start(shared: &Arc<Shared>, writers: usize) {
     spawn(shared, "duramen".into(), run);
-    let writers = if shared.engine.is_logged() { writers } else { 0 };
+    if !shared.engine.is_logged() {
+        return;
+    }
+    if !spawn(shared, "duramen-sync".into(), sync_at_intervals) {
+        shared.interval_syncs.go_without_thread();
+    }
     for number in 1..=writers {
         spawn(shared, format!("duramen-{number}"), write_dirty_pages);
     }
 }
 
-fn spawn(shared: &Arc<Shared>, name: String, work: fn(&Shared)) {
+/// Returns false if the thread could not be started.
+fn spawn(shared: &Arc<Shared>, name: String, work: fn(&Shared)) -> bool {
     let own = shared.clone();
     match std::thread::Builder::new().name(name).spawn(move || work(&own)) {
         Ok(thread) => shared.worker.threads.lock().push(thread),
-        Err(cause) => tracing::warn!(%cause, "no background thread: commits and reads will do its work"),
+        Err(cause) => {
+            tracing::warn!(%cause, "no background thread: commits and reads will do its work");
+            return false;
+        }
+    }
+    true
+}
+
+/// Makes commits with `Durability::Interval` durable. It does nothing else, so that no other work delays it.
+fn sync_at_intervals(shared: &Shared) {
+    let engine = &shared.engine;
+    while shared.interval_syncs.await_commits(shared.flush_interval) && engine.check_poison().is_ok() {
+        if let Err(cause) = engine.poison_on_panic("it synced the log", || engine.sync_lazy()) {
+            tracing::error!(%cause, "the log could not be synced");
+        }
     }
 }
 
@@ -58,7 +80,7 @@ fn run(shared: &Shared) {
         }
         let mut state = shared.worker.state.lock();
         if !state.stop && !state.due {
-            shared.worker.wake.wait_for(&mut state, shared.flush_interval);
+            shared.worker.wake.wait_for(&mut state, MOST_WAIT);
         }
         let WorkerState { stop, due } = &mut *state;
         *due = false;
@@ -69,22 +91,9 @@ fn run(shared: &Shared) {
 }
 
 fn round(shared: &Shared) -> Result<()> {
-    loop {
-        shared.engine.sync_lazy()?;
-        let begun = Instant::now();
-        loop {
-            // Neither commits with `Durability::Interval` nor a checkpoint that is due must wait for a transaction that
-            // is open for long.
-            let timeout = shared.flush_interval.min(MOST_WAIT);
-            if shared.worker.state.lock().stop || !shared.maintain(Some(timeout))? {
-                // `maintain` may have waited for a whole interval, so commits may have to be synced again.
-                return shared.engine.sync_lazy();
-            }
-            if begun.elapsed() >= shared.flush_interval {
-                break;
-            }
-        }
-    }
+    // A checkpoint that is due must not wait for a transaction that is open for long.
+    while !shared.worker.state.lock().stop && shared.maintain(Some(MOST_WAIT))? {}
+    Ok(())
 }
 
 #[cfg(test)]

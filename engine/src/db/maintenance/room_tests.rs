@@ -49,7 +49,7 @@ fn a_checkpoint_of_the_places_frees_replaced_places_and_keeps_the_redo_point() -
     let db = filled(&options().superseded_bytes(64 << 10), &path)?;
     let engine = &db.shared().engine;
     let mut number = 0;
-    while !engine.is_crowded() {
+    while !engine.has_many_superseded_images() {
         overwrite(&db, number..number + 20)?;
         number += 20;
         assert!(number < 20_000, "the overwrites replace pages");
@@ -57,7 +57,7 @@ fn a_checkpoint_of_the_places_frees_replaced_places_and_keeps_the_redo_point() -
     let before = db.stats();
     assert!(db.maintain()?);
     let after = db.stats();
-    assert!(!engine.is_crowded());
+    assert!(!engine.has_many_superseded_images());
     assert_eq!((after.log_bytes, after.redo_pages), (before.log_bytes, before.redo_pages), "the redo point stays");
     assert!(after.free_bytes > before.free_bytes + before.live_bytes / 8, "{before:?} {after:?}");
     // As after the death of the process, with images that are newer than the redo point.

@@ -4,8 +4,8 @@ use crate::page::Page;
 use crate::store::{Compression, Overflow, PageCompression, PagePolicy, Primed, Target, Trial};
 use std::sync::Arc;
 
-/// How full leaves may be, so that nearly all of them compress to the target of their table. Only a table needs it that
-/// splits leaves which miss the target. It compresses a sample of the leaves.
+/// How full leaves may be, so that nearly all of them compress to the target of their table. Only tables that split
+/// leaves which miss the target need this. It compresses a sample of the leaves.
 pub(super) struct TargetFill {
     sample: Option<Sample>,
     part: f32,

@@ -56,7 +56,7 @@ fn large_values_in_very_many_allocation_maps_are_freed_in_the_smallest_cache() -
 }
 
 #[test]
-fn a_commit_that_frees_runs_in_very_many_allocation_maps_goes_in_the_smallest_cache() -> Result<()> {
+fn freeing_runs_in_many_allocation_maps_works_with_the_smallest_cache() -> Result<()> {
     for way in 0..3 {
         let folder = tempfile::tempdir().unwrap();
         let db = scattered(&folder.path().join(NAME))?;

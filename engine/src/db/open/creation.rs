@@ -93,7 +93,7 @@ impl Creation {
                 clean: true,
                 epoch: 0,
                 redo: FIRST_LSN,
-                table: FIRST_LSN,
+                store_lsn: FIRST_LSN,
                 last: FIRST_LSN,
                 high_water: 1,
                 life: WriteTotals::default(),

@@ -11,7 +11,7 @@ pub(super) mod creation;
 pub(super) mod options;
 
 use super::catalog::catalog_tree;
-use super::shared::{Shared, Worker};
+use super::shared::{IntervalSyncs, Shared, Worker};
 use super::transaction::read::each_table;
 use super::{Database, maintenance};
 use crate::base::{Error, Lsn, PageId, Result};
@@ -97,7 +97,7 @@ impl Builder {
         let config = LogConfig { shape: self.log_shape, ..log_config(volume, name, opened.meta.database_id) };
         let meta = opened.meta;
         let LogPosition { epoch, .. } = next_epoch(&meta);
-        let position = Meta { clean: false, epoch, redo: meta.last, table: meta.last, ..meta };
+        let position = Meta { clean: false, epoch, redo: meta.last, store_lsn: meta.last, ..meta };
         // If the log continues after a superblock that needs no log, a newer superblock was damaged or not completed.
         // The log then has the later commits.
         let log_continues = meta.clean && log_continues(&config, next_epoch(&meta))?;
@@ -182,7 +182,7 @@ impl Builder {
 
 /// True if no checkpoint of the database has been taken yet.
 fn is_new(meta: &Meta) -> bool {
-    meta.redo == FIRST_LSN && meta.table == FIRST_LSN
+    meta.redo == FIRST_LSN && meta.store_lsn == FIRST_LSN
 }
 
 /// The log of a database, for reading. For writing, the caller sets the shape.
@@ -376,6 +376,8 @@ fn shared(
         read_only,
         opener: Opener::this(),
         worker: Worker::default(),
+        interval_syncs: IntervalSyncs::default(),
+        compaction: Default::default(),
         _lock: lock,
     })
 }
@@ -404,7 +406,7 @@ fn recover(config: LogConfig, opened: &Opened, progress: &mut dyn FnMut(u64, u64
     let from = LogPosition { lsn: meta.redo, epoch: meta.epoch };
     let mut ahead = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
     store.file().secure()?;
-    let freed = Redo::first_pass(&**store, meta.table, &mut ahead)?;
+    let freed = Redo::first_pass(&**store, meta.store_lsn, &mut ahead)?;
     let log_bytes = ahead.bytes();
     let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
     // The log is resumed before redo, which may evict pages: the end of the log may be in the file cache only.
@@ -412,7 +414,7 @@ fn recover(config: LogConfig, opened: &Opened, progress: &mut dyn FnMut(u64, u64
         Err(cause @ Error::Full { .. }) => Err(cause),
         resumed => Ok(resumed?),
     };
-    let redo = Redo::new(pool, &**store, meta.table, meta.high_water).without(freed);
+    let redo = Redo::new(pool, &**store, meta.store_lsn, meta.high_water).without(freed);
     let redone = redo.run(&mut reader, &mut |done| progress(done, log_bytes))?;
     tracing::info!(end = %redone.end, applied = redone.applied, skipped = redone.skipped, "recovered");
     Ok((resumed, redone))

@@ -47,8 +47,7 @@ impl WriteTransaction {
         self.shared.engine.note_awaited(end, self.durability);
         drop(self.writer.take());
         self.shared.engine.settle(end, self.durability)?;
-        self.shared.after_commit();
-        Ok(())
+        self.shared.after_commit(self.durability)
     }
 
     /// Discards all changes, as dropping the transaction does.

@@ -1,5 +1,5 @@
-//! Gives numbers to tables and dictionaries, and adds and removes dictionaries. When that is allowed is in
-//! `maintenance::dictionaries`.
+//! Gives numbers to tables and dictionaries, and adds and removes dictionaries. `maintenance::dictionaries` decides
+//! when that is allowed.
 
 use super::write::WriteTransaction;
 use crate::base::{PageId, Result, TableId};

@@ -102,8 +102,8 @@ fn a_recovery_rewrites_log_records_that_may_not_be_durable() {
             starts.push(log.next_lsn());
             log.make_durable(log.append(1, b"durable").unwrap()).unwrap();
         }
-        let doubtful = log.next_lsn();
-        log.append(1, b"doubtful").unwrap();
+        let unproven = log.next_lsn();
+        log.append(1, b"unproven").unwrap();
         log.append(1, &vec![7; 3 << 20]).unwrap();
         volume.fail_sync(true);
         assert!(log.make_durable(log.next_lsn()).is_err());
@@ -111,7 +111,7 @@ fn a_recovery_rewrites_log_records_that_may_not_be_durable() {
         let (before, whole) = (volume.now(), volume.bytes(&segment_name(1)));
         let log = Log::resume(read(config(&volume, shape), at(Lsn(0), 1), starts[2]).unwrap().unwrap()).unwrap();
         assert!(starts.iter().all(|start| volume.written(*start) < before), "these were known to be durable");
-        let again = volume.written(doubtful);
+        let again = volume.written(unproven);
         assert!(again > before);
         let begun = volume.written_header();
         assert!(

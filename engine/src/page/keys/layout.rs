@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_has_a_name_that_leads_to_it_and_every_name_leads_to_a_kind() {
+    fn kinds_and_layout_names_map_to_each_other() {
         let mut named = Vec::new();
         for kind in KeyListKind::ALL {
             let (codec, width) = (kind.codec(), kind.key_len().or(Some(8)));

@@ -167,7 +167,7 @@ fn fits_kind(kind: RecordListKind, record: Record<'_>) -> Result<(), String> {
             Err(format!("a record of {} bytes in a list without records", record.bytes.len()))
         }
         (RecordListKind::None | RecordListKind::Fixed, true) => Err(format!("a large record in a {kind:?} list")),
-        _ => Ok(()),
+        (RecordListKind::Variable, _) | (RecordListKind::None | RecordListKind::Fixed, false) => Ok(()),
     }
 }
 

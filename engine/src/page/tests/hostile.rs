@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn a_page_with_a_changed_byte_passes_only_if_it_still_makes_sense(page in hostile_page()) {
+    fn a_page_with_a_changed_byte_passes_the_check_only_if_it_is_valid(page in hostile_page()) {
         if let Ok(page) = Page::check(&page, PageId(7)) {
             let mut packed = Vec::new();
             page.packed_into(&mut packed);

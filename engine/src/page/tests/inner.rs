@@ -64,7 +64,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn separators_come_and_go_and_lead_to_their_children(
+    fn inserted_and_removed_separators_lead_to_their_children(
         shift in 8usize..14,
         keys in proptest::sample::select(vec![KeyListKind::Head, KeyListKind::Plain]),
         steps in proptest::collection::vec(step(), 0..120),
@@ -110,7 +110,7 @@ proptest! {
 }
 
 #[test]
-fn short_separators_take_four_bytes_until_another_comes() {
+fn short_separators_take_four_bytes_until_a_longer_one_is_inserted() {
     let model: Model =
         [&b""[..], b"0172", b"11", b"113"].iter().zip(1u32..).map(|(key, id)| (key.to_vec(), id)).collect();
     let mut page = built(512, KeyListKind::Head, &model).unwrap();
@@ -125,7 +125,7 @@ fn short_separators_take_four_bytes_until_another_comes() {
 }
 
 #[test]
-fn a_dense_page_is_laid_out_together_with_another_and_stays_dense_if_it_may() {
+fn merged_dense_pages_stay_dense_if_all_suffixes_are_short() {
     let model = |all: &[(&[u8], u32)]| -> Model { all.iter().map(|(key, id)| (key.to_vec(), *id)).collect() };
     let left = model(&[(b"", 1), (b"12", 2), (b"3", 3)]);
     for (right, dense) in [

@@ -72,7 +72,7 @@ fn prefix_deltas_are_as_documented() {
 const BEST: &[u8] = b"abefg\x0B\0\x10\0\x14\0\x05\0\x01\0\x03";
 
 #[test]
-fn the_best_prefix_group_follows_inserts_and_removals_and_gives_way_to_records() {
+fn the_best_prefix_group_is_updated_by_changes_and_dropped_for_records() {
     let keys = KeyListKind::WiredTiger(Instantiation::BestGroup);
     let shape = Shape { size: 256, keys, records: RecordListKind::Variable, ..SHAPE };
     let mut page = empty(shape, b"a", Some(b"c"));
@@ -109,7 +109,7 @@ fn the_best_prefix_group_follows_inserts_and_removals_and_gives_way_to_records()
 }
 
 #[test]
-fn a_best_prefix_group_that_its_entries_deny_is_damage() {
+fn a_best_prefix_group_that_contradicts_its_entries_is_damage() {
     let words = PAPER.map(|word| (word, &b""[..]));
     let shape = Shape { keys: KeyListKind::WiredTiger(Instantiation::BestGroup), ..SHAPE };
     let mut builder = PageBuilder::new(shape.size, &spec(shape, b"a", Some(b"c")));
@@ -131,7 +131,7 @@ fn a_best_prefix_group_that_its_entries_deny_is_damage() {
 }
 
 #[test]
-fn an_insert_or_removal_codes_one_neighbour_anew() {
+fn an_insert_or_removal_encodes_one_neighbour_again() {
     let shape = Shape { keys: KeyListKind::MyIsam, ..SHAPE };
     let mut page = empty(shape, b"a", Some(b"c"));
     for (slot, key) in [(0, PAPER[0]), (1, PAPER[1]), (2, PAPER[3]), (3, PAPER[4])] {

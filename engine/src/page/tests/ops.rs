@@ -84,7 +84,7 @@ fn refused(page: &mut [u8], op: PageOp<'_>, words: &str) {
 }
 
 #[test]
-fn operations_that_are_none_of_the_page_are_refused() {
+fn operations_that_do_not_fit_the_page_are_refused() {
     let record = Record::inline(b"r");
     let mut page = empty(SHAPE, b"ab", Some(b"ac"));
     assert!(apply(&mut page, &PageOp::Insert { slot: 0, key: b"abc", record }, Lsn(2)).unwrap());
@@ -198,7 +198,7 @@ fn bits_are_set_and_cleared_within_the_map_alone() {
 }
 
 #[test]
-fn the_first_child_that_is_left_takes_the_bare_prefix() {
+fn after_a_removal_the_first_child_gets_the_empty_suffix() {
     for keys in [KeyListKind::Head, KeyListKind::Fixed] {
         let shape = Shape { keys, records: RecordListKind::Fixed, ..SHAPE };
         let spec = PageSpec { kind: PageKind::Inner, level: 1, ..spec(shape, b"k00", Some(b"k99")) };

@@ -139,7 +139,7 @@ impl Leaf {
 
 proptest! {
     #[test]
-    fn every_part_stays_that_of_its_key(
+    fn every_part_agrees_with_its_key_after_changes(
         part in 1u8..=KeyListKind::LONGEST_PART,
         steps in proptest::collection::vec((step(), any_key()), 0..60),
     ) {

@@ -186,7 +186,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn a_dense_inner_page_is_cut_for_the_entry_that_ends_that(
+    fn a_dense_inner_page_can_be_split_for_an_entry_that_makes_it_sparse(
         shift in 8usize..12, bounded: bool, all in proptest::collection::vec(short(), 100..900),
         pending in (short(), 0usize..400).prop_map(|(key, more)| [key, vec![b'5'; more]].concat()), zero: bool,
         rule in rules(),

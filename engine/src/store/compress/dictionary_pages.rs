@@ -8,28 +8,42 @@ use crate::page::Page;
 use crate::store::FoundImage;
 use std::collections::HashMap;
 
-/// Reads the dictionaries at these places, the second copy of each if the first is damaged. One that cannot be read
-/// costs the pages whose images name it, and nothing else. `read` reads a page; false if there is none.
+/// Reads the dictionaries at these places, the second copy of each if the first is damaged. If both copies of one are
+/// damaged, the pages whose images name it cannot be read, and the others can. `read` reads a page; false if there is
+/// none.
+///
+/// # Errors
+/// An error of the device in a copy, if the other copy is not sound either. It may be temporary, and recovery would
+/// then skip the operations of all pages that need the dictionary. `is_rescue`: such a copy counts as damaged.
 pub(in crate::store) fn load(
     dictionaries: &Dictionaries,
     places: &[DictionaryPlace],
     page_size: usize,
+    is_rescue: bool,
     mut read: impl FnMut(PageId, &mut [u8]) -> Result<bool>,
-) {
+) -> Result<()> {
     let mut page = vec![0; page_size];
     for place in places {
+        let mut failed = None;
         let dictionary = place.firsts.iter().find_map(|first| match read_copy(*first, &mut page, &mut read) {
             Ok(found) => found.filter(|found| found.id() == place.id),
             Err(error) => {
                 tracing::error!(dictionary = %place.id, %error, "a copy of a dictionary cannot be read");
+                if !matches!(error, Error::Corrupt { .. }) {
+                    failed = Some(error);
+                }
                 None
             }
         });
+        if let (None, Some(error), false) = (&dictionary, failed, is_rescue) {
+            return Err(error);
+        }
         if dictionary.is_none() {
             tracing::error!(dictionary = %place.id, "a dictionary is missing: pages that need it cannot be read");
         }
         dictionaries.add_named(*place, dictionary);
     }
+    Ok(())
 }
 
 /// Reads the dictionary whose pages begin at `first`.
@@ -133,10 +147,11 @@ mod tests {
     /// The numbers that are readable of those that were loaded.
     fn loaded(pages: &[(PageId, Vec<u8>)], places: &[DictionaryPlace]) -> Vec<u32> {
         let dictionaries = Dictionaries::default();
-        load(&dictionaries, places, PAGE, |id, page| match pages.iter().find(|(of, _)| *of == id) {
+        load(&dictionaries, places, PAGE, false, |id, page| match pages.iter().find(|(of, _)| *of == id) {
             Some((_, packed)) => unpack(packed, page).map(|()| true),
             None => Ok(false),
-        });
+        })
+        .unwrap();
         assert_eq!(dictionaries.places(), places, "no place is forgotten");
         places.iter().map(|place| place.id).filter(|id| dictionaries.get(*id).is_some()).map(|id| id.0).collect()
     }

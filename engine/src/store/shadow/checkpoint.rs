@@ -122,7 +122,7 @@ impl ShadowStore {
             let state = &mut *guard;
             let first = state.trims.len().saturating_sub(TRIM_PAGES);
             let ids = state.trims.split_off(first);
-            ids.into_iter().for_each(|id| self.superfluous(state, id, &mut ranges));
+            ids.into_iter().for_each(|id| self.add_unneeded_ranges(state, id, &mut ranges));
             first > 0
         };
         for range in merged(ranges) {
@@ -139,7 +139,7 @@ impl ShadowStore {
     }
 
     /// Adds the ranges of a page that are not needed to `ranges`, and clears the mark that the page waits for a trim.
-    fn superfluous(&self, state: &mut ShadowState, id: PageId, ranges: &mut Vec<Range<u64>>) {
+    fn add_unneeded_ranges(&self, state: &mut ShadowState, id: PageId, ranges: &mut Vec<Range<u64>>) {
         let now = state.pages.get(id);
         if !now.waits_for_trim() {
             return;

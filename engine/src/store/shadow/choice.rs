@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_image_that_comes_back_has_any_turn_and_counts_less() {
+    fn an_older_image_is_not_chosen_whatever_its_turn() {
         for turn in [0, 1, 4, 40, 63] {
             for (side, choice) in both(image(0, 4, 90), image(turn, 3, 80), KNOWN) {
                 let choice = choice.unwrap();

@@ -19,7 +19,9 @@
 //! since the delta before.
 
 use super::slot::{Geometry, Stamp, TURNS};
-use crate::base::bytes::{are_zero, copy, get_u8, get_u32, get_u64, put_u8, put_u32, range_mut, slice, u8_of};
+use crate::base::bytes::{
+    are_zero, copy, get_u8, get_u32, get_u64, must_fit, put_u8, put_u32, range_mut, slice, u8_of,
+};
 use crate::base::checksum::{chained, checksum};
 use crate::base::{Lsn, PageId};
 use crate::io::BLOCK;
@@ -103,7 +105,9 @@ impl Segments {
             Segments { bits: [0; ChangedParts::SEGMENTS / 8], len: len.max(ChangedParts::segment(page)), page };
         for range in changed.ranges(page) {
             let segment = range.start / segments.len;
-            if let Some(byte) = segments.bits.get_mut(segment / 8) {
+            let byte = segments.bits.get_mut(segment / 8);
+            must_fit(byte.is_some());
+            if let Some(byte) = byte {
                 *byte |= 1 << (segment % 8);
             }
         }

@@ -169,6 +169,11 @@ impl std::fmt::Debug for ShadowStore {
 impl StoreFormat for ShadowStore {
     const TRAILER: usize = limits::SLOT_TRAILER;
 
+    /// An image is whole blocks of the drive, so an image of one block cannot become shorter.
+    fn compresses(page_size: usize) -> bool {
+        page_size > BLOCK
+    }
+
     fn own_of_new(delta: DeltaBlocks, disk: &dyn Disk) -> Vec<u8> {
         own_of_new(delta, disk)
     }
@@ -189,7 +194,7 @@ impl StoreFormat for ShadowStore {
         let room = geometry.pages(file.disk().size()?).min(file.meta().high_water.saturating_add(ID_SLACK));
         let pages = own.map.map_or(room, |map| room.min(map.pages));
         let store = ShadowStore::with_geometry(file, geometry, pages)?;
-        store.load_dictionaries(&own.dictionaries);
+        store.load_dictionaries(&own.dictionaries, false)?;
         Ok(store)
     }
 

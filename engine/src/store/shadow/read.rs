@@ -299,13 +299,13 @@ impl ShadowStore {
 
     /// Reads dictionaries. Nothing is noted of their pages: it is too early to know which of their images count after a
     /// crash. Those of a dictionary that the superblock names are the same before and after a recovery.
-    pub(super) fn load_dictionaries(&self, places: &[DictionaryPlace]) {
-        load_dictionaries(self.compression.dictionaries(), places, self.geometry.page(), |id, page| {
+    pub(super) fn load_dictionaries(&self, places: &[DictionaryPlace], is_rescue: bool) -> Result<()> {
+        load_dictionaries(self.compression.dictionaries(), places, self.geometry.page(), is_rescue, |id, page| {
             let about = self.state.lock().known_of(id);
             let found = self.with_buffer(|cell| self.look(id, about, cell, page))?;
             let is_present = found.choice.state.kind() == Kind::Present;
             Ok(is_present && Page::check(page, id).is_ok())
-        });
+        })
     }
 
     /// The dictionary that the image of a page names.

@@ -31,7 +31,7 @@ impl ShadowStore {
         // The superblock may be an old one: there may be pages where it has a map.
         let pages = geometry.pages(file.disk().size()?).min(high_water.saturating_add(ID_SLACK));
         let store = ShadowStore::with_geometry(file, geometry, pages)?;
-        store.load_dictionaries(&own.dictionaries);
+        store.load_dictionaries(&own.dictionaries, true)?;
         store.rescued(superblock, trust == Trust::Images, high_water, damage)
     }
 

@@ -24,7 +24,7 @@ const LEAST_DISTANCE: u64 = 2 << 20;
 /// that miss a page write up to 8 pages each, and seldom while all the others write.
 const DELTAS_BEGUN: u64 = 5 * (1 << 20) / BLOCK as u64;
 
-/// The length of the file, and what is allocated beyond it.
+/// The length of the file, and the bytes allocated beyond it.
 #[derive(Debug)]
 pub(super) struct Room {
     len: u64,

@@ -16,6 +16,7 @@
 use super::delta::{Order, REWRITTEN, is_next};
 use super::slot::{REWRITES, Side, Stamp, TURNS};
 use crate::base::PageId;
+use crate::base::bytes::must_fit;
 
 const SECOND: u16 = 1 << 2;
 const SYNCED: u16 = 1 << 3;
@@ -342,7 +343,7 @@ impl PageStates {
         bits.map_or(PageState::EMPTY, |bits| PageState { bits, blocks })
     }
 
-    /// Sets what the page has become.
+    /// Sets the state of the page.
     pub(super) fn set(&mut self, id: PageId, state: PageState) {
         let is_there = |state: PageState| matches!(state.kind(), Kind::Present | Kind::Unknown);
         let before = self.get(id);
@@ -367,7 +368,7 @@ impl PageStates {
         }
     }
 
-    /// Notes what an unknown page was found to be, unless that is known by now. Returns what is known.
+    /// Sets the state of a page that was unknown, unless it is known by now. Returns the known state.
     pub(super) fn note_found(&mut self, id: PageId, found: PageState) -> PageState {
         match self.get(id) {
             known if known.kind() != Kind::Unknown => known,
@@ -397,7 +398,9 @@ impl PageStates {
         if self.states.len() <= at {
             self.states.resize(at + 1, PageState::EMPTY.bits);
         }
-        if let Some(old) = self.states.get_mut(at) {
+        let old = self.states.get_mut(at);
+        must_fit(old.is_some());
+        if let Some(old) = old {
             self.changed |= *old != state.bits;
             *old = state.bits;
         }
@@ -413,7 +416,9 @@ impl PageStates {
         if self.blocks.len() <= at {
             self.blocks.resize(self.states.len(), 0);
         }
-        if let Some(old) = self.blocks.get_mut(at) {
+        let old = self.blocks.get_mut(at);
+        must_fit(old.is_some());
+        if let Some(old) = old {
             *old = blocks;
         }
     }
@@ -451,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn images_take_turns_once_they_are_synced() {
+    fn a_synced_image_is_followed_by_one_in_the_other_slot() {
         let first = PageState::EMPTY;
         assert_eq!((first.kind(), first.target()), (Kind::Absent, (Side::First, 0, 0)));
         let written = present(Side::First, 0, false);
@@ -462,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_which_nothing_but_the_image_was_written_has_nothing_to_trim() {
+    fn a_page_with_a_single_image_has_nothing_to_trim() {
         let alone = present(Side::First, 0, false).alone();
         assert_eq!((alone.used(), alone.rewrites(), alone.has_synced_slot()), (Used::None, 0, false));
         assert_eq!(alone.target(), (Side::First, 0, 1));

@@ -277,7 +277,7 @@ fn new_pages_leave_holes_and_the_reserve_stays_beyond_the_file() {
 }
 
 #[test]
-fn no_delta_is_written_from_the_time_the_device_is_full_until_there_is_room_again() {
+fn no_delta_is_written_while_the_device_is_full() {
     let (store, mut page) = store_of(4);
     let mut changed = ChangedParts::NONE;
     assert_eq!(store.change(&mut page, &mut changed), Used::Chain(1));

@@ -1,4 +1,4 @@
-//! Writes the chunks of the page table that a flush has changed at once, and not only at the next checkpoint. Recovery
+//! After a flush, writes the changed chunks of the page table at once, and not only at the next checkpoint. Recovery
 //! does not need them: the superblock names the chunks of the last checkpoint. The next checkpoint takes over those
 //! that have not changed again.
 //!

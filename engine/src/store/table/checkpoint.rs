@@ -11,7 +11,7 @@ use super::encoding::{CHUNK_BYTES, GROUP_CHUNKS, encode_directory, encode_group}
 use super::page_table::Captured;
 use super::place::{Extent, GRAIN, Location, Place, grains_of};
 use crate::base::Result;
-use crate::base::bytes::u32_of;
+use crate::base::bytes::{must_fit, u32_of};
 use crate::base::checksum::checksum;
 use crate::io::WriteKind;
 use crate::store::Frozen;
@@ -155,7 +155,9 @@ impl TableStore {
                 let Some(index) = chunks.first().map(group_of) else { continue };
                 let mut all = state.table.chunk_locations_of(index);
                 for (chunk, &location) in chunks.iter().zip(&mut locations) {
-                    if let Some(slot) = all.get_mut(chunk.index % GROUP_CHUNKS) {
+                    let slot = all.get_mut(chunk.index % GROUP_CHUNKS);
+                    must_fit(slot.is_some());
+                    if let Some(slot) = slot {
                         *slot = location;
                     }
                 }
@@ -178,7 +180,9 @@ impl TableStore {
             if all.len() <= group.index {
                 all.resize(group.index + 1, None);
             }
-            if let Some(slot) = all.get_mut(group.index) {
+            let slot = all.get_mut(group.index);
+            must_fit(slot.is_some());
+            if let Some(slot) = slot {
                 *slot = group.location;
             }
         }

@@ -169,7 +169,7 @@ impl StoreFormat for TableStore {
         let Loaded { damaged, policies, dictionaries } = open_table(&TableSource::of(&file)?, &mut parts)?;
         let damage = damaged.first().map(describe_damage);
         let store = TableStore::assemble(file, parts, policies, Dictionaries::default())?;
-        store.load_dictionaries(&dictionaries);
+        store.load_dictionaries(&dictionaries, false)?;
         Ok(TableStore { damage, ..store })
     }
 
@@ -193,9 +193,9 @@ impl StoreFormat for TableStore {
 
 impl TableStore {
     /// Reads dictionaries. Images of other pages may be read only after it.
-    fn load_dictionaries(&self, places: &[DictionaryPlace]) {
+    fn load_dictionaries(&self, places: &[DictionaryPlace], is_rescue: bool) -> Result<()> {
         let read = |id, page: &mut [u8]| self.read_newest(id, page);
-        load_dictionaries(self.compression.dictionaries(), places, self.file.page_size(), read);
+        load_dictionaries(self.compression.dictionaries(), places, self.file.page_size(), is_rescue, read)
     }
 
     fn assemble(

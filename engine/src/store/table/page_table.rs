@@ -8,7 +8,7 @@
 use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, GROUP_CHUNKS};
 use super::place::{Location, Place};
 use crate::base::PageId;
-use crate::base::bytes::{put_u32, put_u64};
+use crate::base::bytes::{must_fit, put_u32, put_u64};
 use std::cell::Cell;
 use std::collections::HashMap;
 
@@ -87,7 +87,9 @@ pub(crate) struct WithImage([u64; CHUNK_PAGES / 64]);
 
 impl WithImage {
     pub(crate) fn add(&mut self, slot: usize) {
-        if let Some(word) = self.0.get_mut(slot / 64) {
+        let word = self.0.get_mut(slot / 64);
+        must_fit(word.is_some());
+        if let Some(word) = word {
             *word |= 1 << (slot % 64);
         }
     }
@@ -456,7 +458,9 @@ impl Chunk {
     }
 
     fn put(&mut self, slot: usize, new: Option<PageEntry>) {
-        if let Some((place, crc)) = self.places.get_mut(slot).zip(self.crcs.get_mut(slot)) {
+        let entry = self.places.get_mut(slot).zip(self.crcs.get_mut(slot));
+        must_fit(entry.is_some());
+        if let Some((place, crc)) = entry {
             *place = new.map_or(0, |entry| {
                 let mark = |is_set, mark| if is_set { mark } else { 0 };
                 entry.location.place.bits() | mark(entry.fresh, FRESH) | mark(entry.checked, CHECKED)

@@ -129,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn locations_come_back(first in FIRST_GRAIN..MAX_GRAINS, grains in 1u64..=255, crc: u32) {
+        fn locations_are_decoded_as_they_were_encoded(first in FIRST_GRAIN..MAX_GRAINS, grains in 1u64..=255, crc: u32) {
             let location = Location { place: Place::new(first, grains).unwrap(), crc };
             prop_assert_eq!(location.place.first(), first);
             prop_assert_eq!(location.place.grains(), grains);

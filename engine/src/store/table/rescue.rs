@@ -78,7 +78,7 @@ impl TableStore {
             last = last.max(Lsn(lsn.0.saturating_add(1)));
         }
         let store = TableStore::assemble(file, parts, Policies::new(), found)?;
-        store.load_dictionaries(&dictionaries);
+        store.load_dictionaries(&dictionaries, true)?;
         let store = Arc::new(TableStore { rescued: true, ..store });
         Ok(RescuedStore { store, meta, superblock, guessed, ids_end, last, damage })
     }

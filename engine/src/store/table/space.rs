@@ -44,7 +44,7 @@ impl Space {
         }
     }
 
-    /// Frees what a new entry has replaced, as early as is safe.
+    /// Frees the place that a new entry has replaced, as early as is safe.
     pub(super) fn free(&mut self, replaced: &Replaced) {
         if let Some(ahead) = replaced.ahead {
             self.allocator.release(ahead.place.extent());

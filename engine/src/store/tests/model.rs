@@ -443,7 +443,7 @@ fn every_store_refuses_an_overtaken_checkpoint() {
 }
 
 #[test]
-fn the_superblock_of_every_store_can_be_rewritten_alone() {
+fn every_store_can_rewrite_its_superblock_without_a_checkpoint() {
     the_superblock_alone_can_be_rewritten::<TableStore>();
     the_superblock_alone_can_be_rewritten::<ShadowStore>();
     the_superblock_alone_can_be_rewritten::<SlotStore>();

@@ -13,10 +13,10 @@ on_each_store! {
     the_writers_sleep_until_the_stock_is_low
     a_flush_writes_the_pages_changed_before_it_and_no_others
     a_damaged_page_is_named_and_the_others_are_read
-    inner_pages_stay_while_others_can_go_where_the_pool_keeps_them
+    with_resident_inner_pages_leaves_are_evicted_first
     a_pinned_page_stays
     a_created_page_replaces_an_older_one_of_its_id
-    a_forgotten_page_is_gone_and_its_frame_is_used_again
+    a_discarded_page_is_gone_and_its_frame_is_reused
     prefetching_reads_nothing_in
     memory_is_bound_by_the_frames
     an_id_that_no_page_has_costs_no_memory;
@@ -312,7 +312,7 @@ fn inner(page_size: usize, id: u32) -> Vec<u8> {
     page
 }
 
-fn inner_pages_stay_while_others_can_go_where_the_pool_keeps_them(kind: StoreKind) {
+fn with_resident_inner_pages_leaves_are_evicted_first(kind: StoreKind) {
     for keeps in [true, false] {
         let mut bench = bench(kind, 8);
         bench.pool = bench.pool.keeping_inner(keeps);
@@ -368,7 +368,7 @@ fn a_created_page_replaces_an_older_one_of_its_id(kind: StoreKind) {
     assert_eq!(bench.pool.stats().writes, 0, "the older version needs no writing");
 }
 
-fn a_forgotten_page_is_gone_and_its_frame_is_used_again(kind: StoreKind) {
+fn a_discarded_page_is_gone_and_its_frame_is_reused(kind: StoreKind) {
     let bench = bench(kind, 4);
     bench.stored(0..10);
     bench.append(1000);
@@ -403,7 +403,7 @@ fn prefetching_reads_nothing_in(kind: StoreKind) {
 }
 
 #[test]
-fn in_memory_the_pool_is_the_database() {
+fn without_a_store_the_pool_keeps_all_pages() {
     let pool = Pool::in_memory(256);
     assert!(matches!(pool.read(PageId(3)), Err(Error::Corrupt { .. })));
     for id in 0..5000u32 {

@@ -44,8 +44,8 @@ const COMMIT_LOG: usize = 256 << 10;
 /// A transaction with more log bytes takes a checkpoint first.
 const LONG: usize = 64 << 20;
 /// Log bytes and pages that are reserved for transactions that only remove.
-const RELIEF_LOG: usize = 1 << 20;
-pub(super) const RELIEF_PAGES: usize = 32;
+const REMOVAL_LOG: usize = 1 << 20;
+pub(super) const REMOVAL_PAGES: usize = 32;
 
 /// How many steps ahead leaves are prefetched.
 const AHEAD: usize = 4;
@@ -55,7 +55,7 @@ impl Engine {
     /// [`Engine::settle`] then waits for the device. `loaded` is the number of bytes of keys and values of bulk loads,
     /// which are not in the steps.
     pub(crate) fn commit(&self, steps: &Steps<'_>, catalog: &Tree, loaded: u64) -> Result<Lsn> {
-        self.keep_within_bounds();
+        self.wait_for_due_checkpoint();
         self.check_poison()?;
         if !self.is_logged() {
             return self.apply_batch(steps, catalog).inspect_err(|cause| self.poison(cause));
@@ -70,7 +70,7 @@ impl Engine {
             // The log may have reserved its part before the file failed. Give it back, so that others can use it.
             if pins.is_none() {
                 self.log()?.give_back_reservation()?;
-                self.reserve_relief()?;
+                self.reserve_for_removals()?;
             }
             return Err(refused);
         }
@@ -101,14 +101,14 @@ impl Engine {
             Err(Error::Full { .. }) => Ok(()),
             taken => taken.map(drop),
         })?;
-        self.reserve_relief()
+        self.reserve_for_removals()
     }
 
     /// Reserves the space that the log and, at the next checkpoint, the file will need, so that neither is full after
     /// pages have changed. If the transaction adds data, some space must be left for transactions that only remove: on
     /// a full device they free space.
     fn reserve_room(&self, need: &Need, large: bool) -> Result<()> {
-        let (log, images) = if need.adds { (RELIEF_LOG, RELIEF_PAGES) } else { (0, 0) };
+        let (log, images) = if need.adds { (REMOVAL_LOG, REMOVAL_PAGES) } else { (0, 0) };
         let logical = if large { need.logical } else { 0 };
         self.log()?.reserve(need.log + logical + COMMIT_LOG + log)?;
         let pages = (need.images + images) as u64;
@@ -116,8 +116,8 @@ impl Engine {
     }
 
     /// Reserves again the log space for transactions that only remove, if there is enough.
-    pub(crate) fn reserve_relief(&self) -> Result<()> {
-        match self.log()?.reserve(RELIEF_LOG + COMMIT_LOG) {
+    pub(crate) fn reserve_for_removals(&self) -> Result<()> {
+        match self.log()?.reserve(REMOVAL_LOG + COMMIT_LOG) {
             Err(Error::Full { .. }) => Ok(()),
             reserved => reserved,
         }

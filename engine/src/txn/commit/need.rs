@@ -61,7 +61,7 @@ fn maps_of_longest_run(page_size: usize) -> usize {
     usize::try_from(MAX_VALUE).map_or(usize::MAX, |most| most / of_map + 2)
 }
 
-/// Examines the steps of a commit, reads the pages that they will change, and adds up what they need.
+/// Examines the steps of a commit, reads the pages that they will change, and adds up the space and pages they need.
 pub(super) struct NeedSurvey<'e> {
     engine: &'e Engine,
     catalog: Tree,

@@ -76,7 +76,7 @@ impl Engine {
             }
             // This amount of log space is not needed again soon. As long as it is reserved, a checkpoint could not
             // begin a segment with space for the reservation.
-            if let Err(cause) = self.log()?.give_back_reservation().and_then(|()| self.reserve_relief()) {
+            if let Err(cause) = self.log()?.give_back_reservation().and_then(|()| self.reserve_for_removals()) {
                 tracing::warn!(%cause, "the log keeps space that it does not need");
             }
             self.unfinished.store(u64::MAX, Ordering::Release);

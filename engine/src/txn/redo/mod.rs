@@ -2,8 +2,8 @@
 //! commit.
 //!
 //! A page needs an operation if and only if its LSN is smaller than the operation's. Redo reads no page except those of
-//! the operations. It skips what the page table of the checkpoint already contains (everything before the table's LSN):
-//! places of pages, and pages freed since.
+//! the operations. It skips records that the store's state of the checkpoint already contains (all before the
+//! store LSN): places of pages, and freed pages.
 //!
 //! Redo reads up to 1 MiB of log and hints which pages it changes, so that the device reads up to 256 pages together.
 
@@ -65,7 +65,7 @@ impl Redone {
 pub(crate) struct Redo<'a> {
     pool: &'a Pool,
     store: &'a dyn PageStore,
-    table_lsn: Lsn,
+    store_lsn: Lsn,
     /// The log must not refer to pages from here on.
     limit: u32,
     pieces: Pieces,
@@ -75,12 +75,12 @@ pub(crate) struct Redo<'a> {
 }
 
 impl<'a> Redo<'a> {
-    /// Redo onto `pool`. Its store has the state of the checkpoint that froze the page table at `table_lsn`, and that
-    /// knew of no page from `high_water` on.
-    pub(crate) fn new(pool: &'a Pool, store: &'a dyn PageStore, table_lsn: Lsn, high_water: u32) -> Redo<'a> {
+    /// Redo onto `pool`. Its store has the state that a checkpoint froze at `store_lsn`. That state has no page
+    /// from `high_water` on.
+    pub(crate) fn new(pool: &'a Pool, store: &'a dyn PageStore, store_lsn: Lsn, high_water: u32) -> Redo<'a> {
         let limit = high_water.saturating_add(ID_SLACK);
         let (pieces, broken, found) = (Pieces::default(), BTreeSet::new(), Redone::default());
-        Redo { pool, store, table_lsn, limit, pieces, broken, found }
+        Redo { pool, store, store_lsn, limit, pieces, broken, found }
     }
 
     /// Skips the changes of pages that are freed later, which [`Redo::first_pass`] returns.
@@ -93,12 +93,12 @@ impl<'a> Redo<'a> {
     /// the pages that the log frees, if the store does not use ids again before the redo point is beyond the operation
     /// that frees them. Such a store may have images of these pages that are older than the redo point, because freed
     /// pages are not written.
-    pub(crate) fn first_pass(store: &dyn PageStore, table_lsn: Lsn, reader: &mut LogReader) -> Result<IdRanges> {
+    pub(crate) fn first_pass(store: &dyn PageStore, store_lsn: Lsn, reader: &mut LogReader) -> Result<IdRanges> {
         let (mut pieces, mut freed) = (Pieces::default(), IdRanges::default());
         while let Some(batch) = reader.next()? {
             if batch.kind == LOGICAL {
                 if let Some(transaction) = pieces.push(&batch.payload, batch.start)?
-                    && batch.end > table_lsn
+                    && batch.end > store_lsn
                 {
                     transaction.places().try_for_each(|(_, place)| store.reserve(place, batch.start))?;
                 }
@@ -108,7 +108,7 @@ impl<'a> Redo<'a> {
             while !input.is_empty() {
                 let lsn = Log::op_lsn(batch.start, batch.payload.len() - input.len());
                 match Record::decode(&mut input, lsn)? {
-                    Record::Place { place, .. } if lsn >= table_lsn => store.reserve(place, lsn)?,
+                    Record::Place { place, .. } if lsn >= store_lsn => store.reserve(place, lsn)?,
                     Record::Operation { page, op: PageOp::ClearBits { from, count } }
                         if !store.reuses_ids_at_once() =>
                     {
@@ -148,6 +148,7 @@ impl<'a> Redo<'a> {
                 batches.push(batch);
             }
             if batches.is_empty() {
+                self.check_broken()?;
                 self.found.log_bytes = reader.bytes();
                 return Ok(self.found);
             }
@@ -155,6 +156,20 @@ impl<'a> Redo<'a> {
             self.pool.will_read(pages.into_iter());
             batches.iter().try_for_each(|batch| self.batch(batch))?;
         }
+    }
+
+    /// Fails if a page can be read that could not be read before. Its operations were skipped, so its content would be
+    /// an old one. The log stays, and another recovery can apply them.
+    fn check_broken(&self) -> Result<()> {
+        for id in self.broken.iter().copied().filter(|_| !self.store.is_rescued()) {
+            if let Ok(Some(_)) = self.latch(id) {
+                return Err(Error::corrupt(
+                    id,
+                    "recovery could not read it, and then could: the device is not reliable",
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn batch(&mut self, batch: &Batch) -> Result<()> {
@@ -181,7 +196,7 @@ impl<'a> Redo<'a> {
                     if self.found.freed.contains(page) {
                         continue;
                     }
-                    if lsn >= self.table_lsn && self.store.install(page, place, lsn)? {
+                    if lsn >= self.store_lsn && self.store.install(page, place, lsn)? {
                         self.pool.forget(page);
                     }
                 }
@@ -205,7 +220,7 @@ impl<'a> Redo<'a> {
     fn logical_piece(&mut self, batch: &Batch) -> Result<()> {
         if let Some(transaction) = self.pieces.push(&batch.payload, batch.start)? {
             transaction.named().try_for_each(|page| self.note_page(page, batch.start))?;
-            if batch.end > self.table_lsn {
+            if batch.end > self.store_lsn {
                 let is_kept = |(page, _): &(PageId, PlaceBytes)| !self.found.freed.contains(*page);
                 for (page, place) in transaction.places().filter(is_kept) {
                     self.store.install(page, place, batch.start)?;
@@ -275,8 +290,8 @@ impl<'a> Redo<'a> {
         let mut page = match known {
             Some(page) => page,
             None if is_format => self.pool.create(id)?,
-            // The page was freed before the page table was frozen. If its id is used again, a format comes first.
-            None if lsn < self.table_lsn => {
+            // The page was freed before the store was frozen. If its id is used again, a format comes first.
+            None if lsn < self.store_lsn => {
                 self.found.skipped += 1;
                 return Ok(());
             }
@@ -352,14 +367,14 @@ impl<'a> Redo<'a> {
         }
     }
 
-    /// Drops pages that the log frees, unless their present content is newer. The page table of the checkpoint does not
-    /// have them if they were freed before it, but redo may have created them again, and the pool may have evicted
+    /// Drops pages that the log frees, unless their present content is newer. The store's state of the checkpoint does
+    /// not have them if they were freed before it, but redo may have created them again, and the pool may have evicted
     /// them.
     fn freed(&self, map: PageId, from: u32, count: u32, lsn: Lsn) -> Result<()> {
         for id in (from..from.saturating_add(count)).map(|bit| PageId(map.0.saturating_add(bit))) {
             let is_known = || self.pool.is_resident(id) || self.found.pages.contains(id) && self.store.may_exist(id);
             let stale = || is_known() && self.pool.read(id).is_ok_and(|page| Page::new(&page).lsn() < lsn);
-            if lsn >= self.table_lsn || stale() {
+            if lsn >= self.store_lsn || stale() {
                 self.pool.forget(id);
                 self.store.drop_page(id)?;
             }

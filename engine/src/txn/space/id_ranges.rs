@@ -51,7 +51,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_set(adds in proptest::collection::vec((0u32..200, 0u32..30), 0..40)) {
+        fn id_ranges_agree_with_a_set(adds in proptest::collection::vec((0u32..200, 0u32..30), 0..40)) {
             let (mut ranges, mut ids) = (IdRanges::default(), BTreeSet::new());
             for (start, count) in adds {
                 ranges.add(start..start + count);

@@ -43,7 +43,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_counts_each_id_once(ids in proptest::collection::vec(prop_oneof![0u32..2000, any::<u32>()], 0..300)) {
+        fn a_page_set_counts_each_id_once(ids in proptest::collection::vec(prop_oneof![0u32..2000, any::<u32>()], 0..300)) {
             let mut set = PageSet::default();
             ids.iter().for_each(|id| set.insert(PageId(*id)));
             let expected: HashSet<u32> = ids.iter().copied().collect();

@@ -69,7 +69,7 @@ impl Engine {
         if self.next_to_free().is_none() {
             return Ok(false);
         }
-        self.keep_within_bounds();
+        self.wait_for_due_checkpoint();
         if self.store.is_some() {
             self.log()?.reserve(STEP_PAGES * self.pool.page_size())?;
             self.ensure_room(self.step_images() as u64, 0)?;

@@ -100,7 +100,7 @@ impl Engine {
             match moved {
                 Ok(0) | Err(Error::Full { .. }) => return,
                 Ok(_) => {}
-                // The page table names either the old or the new image of each page, and both have the same content.
+                // The store finds either the old or the new image of each page, and both have the same content.
                 Err(cause) => {
                     tracing::warn!(%cause, "the file stays longer than it must be");
                     return;
@@ -140,6 +140,6 @@ impl Engine {
             self.shrink_within(ShrinkLimits { max_moved, ..limits }, &mut |_, _| ())?;
             self.checkpoint().map(drop)
         })?;
-        self.reserve_relief()
+        self.reserve_for_removals()
     }
 }

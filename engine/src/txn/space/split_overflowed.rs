@@ -45,7 +45,7 @@ impl Engine {
             return Ok(false);
         }
         let Some(writer) = self.lock_writer_within(timeout)? else { return Ok(false) };
-        self.keep_within_bounds();
+        self.wait_for_due_checkpoint();
         let most = (self.pool.capacity() / 4 / PAGES_OF_SPLIT).clamp(1, STEP_SPLITS);
         self.log()?.reserve(most * PAGES_OF_SPLIT * self.pool.page_size())?;
         let pages = (most * PAGES_OF_SPLIT) as u64;

@@ -5,7 +5,7 @@ use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::page::{self, PageOp};
 use crate::store::PlaceBytes;
-use crate::txn::commit::RELIEF_PAGES;
+use crate::txn::commit::REMOVAL_PAGES;
 use crate::txn::engine::Engine;
 
 /// Bytes of such pages that are best written together.
@@ -35,7 +35,7 @@ impl Engine {
         // The space that is reserved for dirty pages must stay free.
         let can_be_stored = pages.iter().all(|(id, _)| id.0 < store.most_pages());
         let ensure_room = || match can_be_stored {
-            true => self.ensure_room((RELIEF_PAGES + pages.len()) as u64, RELIEF_PAGES as u64),
+            true => self.ensure_room((REMOVAL_PAGES + pages.len()) as u64, REMOVAL_PAGES as u64),
             false => Err(Error::Full { path: store.file().path().to_owned() }),
         };
         match ensure_room() {

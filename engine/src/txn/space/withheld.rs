@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_come_back_once_the_redo_point_is_beyond_their_free() {
+    fn freed_ids_are_released_after_the_redo_point_has_passed_them() {
         let withheld = Withheld::default();
         withheld.add(Lsn(20), [PageId(7), PageId(3)]);
         withheld.add(Lsn(10), [PageId(5)]);

@@ -4,7 +4,7 @@
 //! ones find the earlier event first, and newer ones contain the change. The event is kept for the newest open snapshot
 //! in this range. When that snapshot closes, the event is kept for the next older one if that is in [P, L) too;
 //! otherwise it is removed. So a key has at most one event for each open snapshot, however often it changes, and
-//! closing a snapshot examines only what was kept for it.
+//! closing a snapshot examines only the versions that were kept for it.
 
 use super::key_events::{self, KeyEvents};
 use super::range_pieces::Pieces;

@@ -49,7 +49,7 @@ fn a_snapshot_sees_the_first_event_after_it() {
 }
 
 #[test]
-fn events_are_found_alike_in_runs_and_key_by_key() {
+fn runs_and_single_key_events_give_the_same_result() {
     let versions = Versions::default();
     let file =
         |lsn, keys: &[&[u8]]| keys.iter().for_each(|key| versions.add(TABLE, key, Lsn(lsn), Some(Record::inline(key))));
@@ -79,7 +79,7 @@ fn events_are_found_alike_in_runs_and_key_by_key() {
 }
 
 #[test]
-fn no_record_and_an_empty_record_and_a_large_one_differ() {
+fn missing_empty_and_large_before_images_are_distinguished() {
     let versions = Versions::default();
     let large = Record { bytes: b"twelve bytes", large: true };
     let all = [(b"a", None), (b"b", Some(Record::inline(b""))), (b"c", Some(large)), (b"d", None)];

@@ -165,12 +165,12 @@ fn replay_remaining(
 /// Applies the log up to its end or to its first damage, which is returned as an error.
 fn replay(opened: &Opened, config: &LogConfig) -> Result<(Redone, Option<Error>)> {
     let Opened { meta, pool, store, .. } = opened;
-    let Meta { clean, redo, epoch, table, last, high_water, .. } = *meta;
+    let Meta { clean, redo, epoch, store_lsn, last, high_water, .. } = *meta;
     let from = if clean { next_epoch(meta) } else { LogPosition { lsn: redo, epoch } };
     let read = || log::read_damaged(config.clone(), from, last)?.ok_or_else(|| missing_log(config));
-    let freed = Redo::first_pass(&**store, table, &mut read()?)?;
+    let freed = Redo::first_pass(&**store, store_lsn, &mut read()?)?;
     let mut reader = read()?;
-    let redone = Redo::new(pool, &**store, table, high_water.max(store.ids_end()))
+    let redone = Redo::new(pool, &**store, store_lsn, high_water.max(store.ids_end()))
         .without(freed)
         .run(&mut reader, &mut |_| ())?;
     Ok((redone, reader.take_damage()))

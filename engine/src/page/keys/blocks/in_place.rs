@@ -100,9 +100,14 @@ impl<'l, T: IntKey> Parts<'l, T> {
     /// Updates the first slots of the blocks up to `at`.
     #[inline]
     fn settle(&mut self, at: usize) {
-        for start in self.starts.get_mut(self.settled + 1..=at).unwrap_or_default() {
+        let starts = self.starts.get_mut(self.settled + 1..=at);
+        bytes::must_fit(starts.is_some());
+        let starts = starts.unwrap_or_default();
+        for start in starts.iter_mut() {
             *start = u16::from_le_bytes(*start).wrapping_add(self.done).to_le_bytes();
         }
+        // The slots ascend. If one exceeds its field, the last one does.
+        bytes::must_fit(starts.last().is_none_or(|last| u16::from_le_bytes(*last) >= self.done));
         self.settled = at;
     }
 

@@ -201,7 +201,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 500, max_shrink_iters: 500, ..ProptestConfig::default() })]
 
         #[test]
-        fn choosing_prefixes_anew_never_breaks_the_promise_of_an_entry_s_room(
+        fn new_prefixes_never_need_more_room_than_bytes_with_has_returned(
             most in 64usize..600,
             keys in prop::collection::vec(("[ab]{0,30}", prop::option::of((0usize..4, 0usize..30))), 0..60),
         ) {

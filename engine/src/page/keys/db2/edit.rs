@@ -282,7 +282,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 500, max_shrink_iters: 500, ..ProptestConfig::default() })]
 
         #[test]
-        fn no_choice_of_prefixes_saves_more_than_was_said(
+        fn the_estimated_savings_of_prefixes_are_an_upper_bound(
             keys in prop::collection::btree_set("[ab]{0,20}|[ab]{120,140}", 2..24),
             new in 0usize..24,
             room in 64usize..2000,

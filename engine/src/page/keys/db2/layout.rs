@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_pass_takes_two_keys_prefix_as_far_as_it_goes() {
+    fn the_first_pass_extends_the_common_prefix_of_two_keys() {
         let keys = keys(&["abcd", "abefg", "abexyz", "bcdmn", "bcdop", "xy"]);
         let run = |first, prefix| PrefixRun { first, prefix };
         assert_eq!(planner(&keys).greedy(), [run(0, 2), run(3, 3), run(5, 0)]);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_grows_across_a_boundary_where_that_pays() {
+    fn a_prefix_is_expanded_across_a_boundary_if_that_saves_bytes() {
         let all = ["abea", "abeb", "abedcaaa", "abedcbbb", "abedccc", "abedcddd", "abedce", "abedcf", "abedcg"];
         let keys = keys(&all);
         let run = |first, prefix| PrefixRun { first, prefix };
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_groups_that_there_are_stay_unless_others_are_shorter() {
+    fn existing_groups_are_kept_unless_new_ones_are_shorter() {
         let all = keys(&["common/prefix/a", "common/prefix/b", "common/prefix/c"]);
         let one = [PrefixRun { first: 0, prefix: 14 }];
         assert_eq!(optimize(&all, &one, 1000), one);

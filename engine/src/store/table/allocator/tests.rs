@@ -168,7 +168,7 @@ fn the_map_grows_with_the_used_bytes_and_not_with_the_file() {
 }
 
 #[test]
-fn the_largest_file_is_not_outgrown() {
+fn the_file_never_exceeds_the_largest_length() {
     let mut allocator = PlaceAllocator::new(17);
     assert!(!allocator.claim(Extent { first: MAX_GRAINS - 1, grains: 2 }));
     assert!(!allocator.claim(Extent { first: u64::MAX, grains: 2 }));

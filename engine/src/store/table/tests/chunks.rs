@@ -119,7 +119,7 @@ fn a_batch_gets_all_of_its_chunks_and_chunks_that_were_captured_stay() {
 }
 
 #[test]
-fn chunks_stay_that_have_memory() {
+fn chunks_within_the_memory_limit_stay_in_memory() {
     let disk = file();
     let missing_after = |chunks: usize| {
         let store = open(&disk).unwrap();

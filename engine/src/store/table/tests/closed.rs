@@ -77,7 +77,7 @@ fn the_free_map_agrees_with_all_chunks_and_decodes_none() {
 }
 
 #[test]
-fn the_next_checkpoint_does_not_name_it_and_uses_its_grains_again() {
+fn the_next_checkpoint_drops_the_free_map_and_frees_its_grains() {
     let disk = closed();
     let map = map_of(&disk).unwrap();
     let store = open(&disk).unwrap();
@@ -94,7 +94,7 @@ fn the_next_checkpoint_does_not_name_it_and_uses_its_grains_again() {
 }
 
 #[test]
-fn a_close_after_changes_without_a_checkpoint_writes_none() {
+fn a_close_after_unsaved_changes_writes_no_free_map() {
     let disk = closed();
     let store = open(&disk).unwrap();
     store.finish(store.freeze(), meta()).unwrap();
@@ -105,7 +105,7 @@ fn a_close_after_changes_without_a_checkpoint_writes_none() {
 }
 
 #[test]
-fn a_second_close_keeps_it() {
+fn a_second_close_keeps_the_free_map() {
     let disk = closed();
     let map = map_of(&disk);
     let store = open(&disk).unwrap();
@@ -239,7 +239,7 @@ fn a_map_that_lies_beyond_the_end_or_over_a_chunk_is_damage() {
 }
 
 #[test]
-fn a_close_with_grains_in_use_that_the_page_table_does_not_name_writes_none() {
+fn a_close_with_unnamed_grains_in_use_writes_no_free_map() {
     let disk = disk();
     let store = create(&disk);
     (0..PAGES).for_each(|id| store.write(PageId(id), &page(id, 3)).unwrap());
@@ -326,7 +326,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
     /// The checksums of the chunk, of its group and of the directory are made right again, and the map is as it was.
     #[test]
-    fn a_map_beside_chunks_that_say_something_else_is_harmless(
+    fn a_free_map_that_contradicts_the_chunks_is_harmless(
         hits in proptest::collection::vec((0..CHUNK_BYTES, any::<u8>()), 0..6),
         copies in proptest::collection::vec((0..CHUNK_PAGES, 0..CHUNK_PAGES), 0..6),
     ) {

@@ -167,7 +167,7 @@ fn a_damaged_group_of_chunks_is_refused_and_a_rescue_finds_its_pages() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn damage_under_good_checksums_is_harmless(
+    fn damaged_fields_with_valid_checksums_cause_no_panic(
         hits in proptest::collection::vec((0usize..1 << 20, any::<u8>()), 0..8),
         of_group in proptest::collection::vec((0usize..36, any::<u8>()), 0..4),
     ) {

@@ -41,8 +41,8 @@ fn a_large_database_that_was_closed_is_opened_with_its_free_map() {
 
 /// A checkpoint follows each 32,768 pages. The pages have places and no bytes.
 #[test]
-fn a_session_that_fills_a_database_lets_chunks_leave_the_memory() {
-    let name = "a_session_that_fills_a_database_lets_chunks_leave_the_memory";
+fn chunks_are_evicted_while_a_database_is_filled() {
+    let name = "chunks_are_evicted_while_a_database_is_filled";
     in_own_process(&format!("store::table::tests::scale::{name}"), fill);
 }
 
