@@ -49,6 +49,8 @@ pub(super) enum Measure {
     /// The share of the uncompressed database that is saved, and that of a table, in percent.
     Saved,
     TableSaved(&'static str),
+    /// The bytes of a table for each of its entries, as a share of those without compression before the run.
+    TableSize(&'static str),
     /// 1 if a table is compressed, else 0.
     IsCompressed(&'static str),
     /// Milliseconds of a transaction: all, waiting for other transactions that write, calls of the device one after the
@@ -76,6 +78,7 @@ impl claims::Measure<Run> for Measure {
             Measure::Loading(device) => on(device, "load/seconds"),
             Measure::Saved => Some(100.0 * get("/saved")?),
             Measure::TableSaved(name) => Some(100.0 * table(name)?["saved"].as_f64()?),
+            Measure::TableSize(name) => Some(1.0 - table(name)?["saved"].as_f64()?),
             Measure::IsCompressed(name) => Some(f64::from(u8::from(table(name)?["compressed"].as_bool()?))),
             Measure::Response(device) => a_transaction(on(device, "work/seconds")? * get("/workload/connections")?),
             Measure::LockWait => get("/each_transaction_ms/lock_wait"),
