@@ -83,6 +83,28 @@ fn pages_with_a_dictionary_need_the_feature_too() -> Result<()> {
 }
 
 #[test]
+fn a_table_with_zlib_works_without_the_feature() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("zlib.duramen");
+    let db = Database::create(&path)?;
+    let tx = db.begin_write()?;
+    let options = TableOptions { compression: Compression::Zlib(6), ..TableOptions::default() };
+    let mut table = tx.create_untyped("t", "u32", "bytes", options)?;
+    (0u32..2000).try_for_each(|key| table.put(&key.to_be_bytes(), &[key as u8; 200]))?;
+    drop(table);
+    tx.commit()?;
+    db.close()?;
+    let db = Database::open(&path)?;
+    let table = db.begin_read()?.open_untyped("t")?;
+    for key in 0u32..2000 {
+        assert_eq!(table.get(&key.to_be_bytes())?.unwrap().value(), [key as u8; 200]);
+    }
+    drop(table);
+    assert!(std::fs::metadata(&path).unwrap().len() < 200 * 2000 / 4, "the pages are compressed");
+    db.close()
+}
+
+#[test]
 fn a_table_with_zstd_cannot_be_created_without_the_feature() -> Result<()> {
     let db = Database::in_memory()?;
     let tx = db.begin_write()?;

@@ -299,10 +299,10 @@ impl Database {
     /// # Errors
     /// Errors of reading and writing.
     pub fn maintain(&self) -> Result<bool> {
-        let wrote = self.shared.write_dirty_pages()?;
-        let worked = self.shared.maintain(None)?;
+        // The other work can fail, or wait for a transaction.
         self.shared.engine.sync_lazy()?;
-        Ok(worked || wrote)
+        let wrote = self.shared.write_dirty_pages()?;
+        Ok(self.shared.maintain(None)? || wrote)
     }
 
     /// Closes the database: writes everything to the file, shrinks the file as far as this is worth the writes, and

@@ -251,6 +251,10 @@ impl LogReader {
                 .corrupt(format!("a batch is damaged or missing; the log was durable up to {}", self.known_durable)));
         }
         let Some(&segment) = self.plan.get(self.index) else { return Ok(()) };
+        if segment.has_next {
+            let name = segment::name(&self.config, segment.number);
+            return Err(self.corrupt(format!("the segment after {name} is missing")));
+        }
         match damage::find_later(&mut self.window, &segment, self.seed, self.offset, lsn)? {
             Some(later) => {
                 Err(self

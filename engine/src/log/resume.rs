@@ -25,6 +25,7 @@ impl Log {
             epoch: reader.survey.next_epoch(reader.from.epoch),
             number: segment::number_after(&config, reader.survey.highest)?,
             shape: config.shape,
+            has_next: false,
             start: end.lsn,
             chain: end.chain,
         };

@@ -105,7 +105,7 @@ struct NextFile {
 
 impl Log {
     /// Starts the log of a new, or cleanly closed, database at `start`: creates the first segment, durable on return,
-    /// and removes all other segments of the prefix. `epoch` must be one that this database has not used.
+    /// and removes the segments that [`Log::stale`] returns. `epoch` must be one that this database has not used.
     pub fn create(config: LogConfig, epoch: u32, start: Lsn) -> Result<Log> {
         let stale = Log::stale(&config)?;
         Log::create_after(config, epoch, start, &stale)
@@ -118,10 +118,13 @@ impl Log {
         let mut stale = Vec::new();
         for number in segment::numbers(config)? {
             match segment::inspect(config, number) {
+                Ok(SegmentFile::Foreign) => {
+                    let path = config.volume.path(&segment::name(config, number));
+                    tracing::warn!(path = %path.display(), "a log segment of another database stays");
+                }
                 // Removed meanwhile.
-                Ok(SegmentFile::Foreign) | Err(Error::NotFound { .. }) => {}
-                // The file names this database, but has another version of the format.
-                Ok(_) | Err(Error::FormatVersion { .. }) => stale.push(number),
+                Err(Error::NotFound { .. }) => {}
+                Ok(_) => stale.push(number),
                 Err(error) => return Err(error),
             }
         }
@@ -150,7 +153,7 @@ impl Log {
     pub(crate) fn create_after(config: LogConfig, epoch: u32, start: Lsn, stale: &[u32]) -> Result<Log> {
         let chain = chained(config.seed(), &epoch.to_le_bytes());
         let number = segment::number_after(&config, stale.last().copied().unwrap_or(0))?;
-        let header = SegmentHeader { epoch, number, shape: config.shape, start, chain };
+        let header = SegmentHeader { epoch, number, shape: config.shape, start, chain, has_next: false };
         let log = Log::begin(config, header, Vec::new())?;
         log.remove(stale)?;
         Ok(log)
@@ -284,7 +287,7 @@ impl Log {
         let leader = self.group.lead()?;
         let mut tail = self.tail.lock();
         let start = self.next_lsn();
-        let header = SegmentHeader { epoch: self.epoch, number, shape: self.config.shape, start, chain: tail.chain };
+        let header = SegmentHeader { number, start, chain: tail.chain, ..tail.header };
         let mut next = Tail::new(disk, header, filled, Vec::new());
         next.reserve(tail.promised.saturating_sub(tail.offset))?;
         let synced = if start > self.group.durable() { tail.disk.sync() } else { Ok(()) };
@@ -293,13 +296,17 @@ impl Log {
             return Err(leader.fail(&error));
         }
         next.older = std::mem::take(&mut tail.older);
-        let (number, begun) = (tail.header.number, Some(tail.header));
+        let before = SegmentHeader { has_next: true, ..tail.header };
+        let (number, begun) = (before.number, Some(before));
         next.older.push(Older { number, end: start, len: tail.offset, begun, cut: false });
         let mut old = std::mem::replace(&mut *tail, next);
         self.begun_at.store(self.written(), Ordering::Release);
         drop(tail);
         leader.succeed(start);
         // The old segment gets no more batches, so a failure here has no effect on the log.
+        if let Err(cause) = segment::write_has_next(&self.config, &*old.disk, &before) {
+            tracing::warn!(%cause, "a recovery would not notice that the next log segment is missing");
+        }
         if let Err(cause) = old.give_back_reserved() {
             tracing::warn!(%cause, "a log segment keeps space that it does not need");
         }

@@ -30,6 +30,8 @@ const MAGIC: u64 = u64::from_le_bytes(*b"DURALOG\n");
 const VERSION: u32 = 1;
 /// The shape of a spare file.
 const SPARE: u32 = 2;
+/// The bit of the shape of a segment after which another one was begun.
+const HAS_NEXT: u32 = 4;
 const CHECKED: usize = 52;
 const USED: usize = 56;
 
@@ -41,6 +43,8 @@ pub(super) struct SegmentHeader {
     pub(super) shape: LogShape,
     pub(super) start: Lsn,
     pub(super) chain: u32,
+    /// Another segment of this epoch was begun after it, so the log does not end in it.
+    pub(super) has_next: bool,
 }
 
 /// The kind of a file that has the name of a segment.
@@ -107,6 +111,11 @@ pub(super) fn allocate_header(disk: &dyn Disk) -> Result<()> {
 pub(super) fn write_header(config: &LogConfig, disk: &dyn Disk, header: &SegmentHeader) -> Result<()> {
     write_fields(config, disk, header, header.shape as u32)?;
     disk.sync()
+}
+
+/// Writes to the header of a segment that another one was begun after it. The other one must be durable.
+pub(super) fn write_has_next(config: &LogConfig, disk: &dyn Disk, header: &SegmentHeader) -> Result<()> {
+    write_fields(config, disk, header, header.shape as u32 | HAS_NEXT)
 }
 
 /// Makes the segment `segment` a spare file of at most `most` bytes; `None` if the file is not this segment. It is
@@ -186,7 +195,8 @@ fn inspect_disk(config: &LogConfig, disk: Arc<dyn Disk>, number: u32) -> Result<
     let mut window = FileWindow::new(disk)?;
     let Some(block) = window.get(0, USED)? else { return Ok(SegmentFile::Cut) };
     let sound = checksum(bytes::slice(block, 0, CHECKED)) == bytes::get_u32(block, CHECKED);
-    let shape = match bytes::get_u32(block, 36) {
+    let has_next = bytes::get_u32(block, 36) & HAS_NEXT != 0;
+    let shape = match bytes::get_u32(block, 36) & !HAS_NEXT {
         0 => Some(LogShape::Packed),
         1 => Some(LogShape::Sparse),
         _ => None,
@@ -212,6 +222,7 @@ fn inspect_disk(config: &LogConfig, disk: Arc<dyn Disk>, number: u32) -> Result<
                 shape,
                 start: Lsn(bytes::get_u64(block, 40)),
                 chain: bytes::get_u32(block, 48),
+                has_next,
             }));
         }
     }

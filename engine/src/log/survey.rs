@@ -87,6 +87,7 @@ mod tests {
                 epoch,
                 number,
                 shape: LogShape::Packed,
+                has_next: false,
                 start: Lsn(start),
                 chain: 0,
             })

@@ -1,4 +1,4 @@
-//! Promise: if the device returns wrong bytes for a while, and later the right ones, then no commit is lost.
+//! Promise: if one read of the device returns wrong bytes, and later ones the right bytes, then no commit is lost.
 
 use duramen::{Builder, Database, Durability, Result, TableDef};
 use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, Trigger};
@@ -22,7 +22,7 @@ fn put(db: &Database, value: u8) -> Result<()> {
 }
 
 #[test]
-fn pages_that_are_read_wrongly_for_a_while_lose_no_commit() -> Result<()> {
+fn a_read_that_returns_wrong_bytes_once_loses_no_commit() -> Result<()> {
     let volume = FailingVolume::new(1);
     let db = options().create_on(Arc::new(volume.clone()), NAME)?;
     put(&db, 1)?;

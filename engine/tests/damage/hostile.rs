@@ -348,6 +348,32 @@ fn a_missing_log_and_a_log_of_another_database_are_named() {
 }
 
 #[test]
+fn a_missing_newest_segment_of_the_log_is_named() -> Result<()> {
+    let (folder, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let db = options().checkpoint_bytes(1 << 20).background(false).create(folder.path().join(NAME))?;
+    let put = |key: u32, value: &str| {
+        let mut tx = db.begin_write()?;
+        tx.set_durability(Durability::Commit);
+        tx.open_table(TABLE)?.put(key, value)?;
+        tx.commit()
+    };
+    // After a quarter of `checkpoint_bytes` the log continues in another segment, without a checkpoint.
+    (0..300).try_for_each(|key| put(key, &"x".repeat(1000)))?;
+    while db.maintain()? {}
+    put(300, "the newest commit")?;
+    for name in logs(folder.path()).into_iter().chain([folder.path().join(NAME)]) {
+        fs::copy(&name, copy.path().join(name.file_name().unwrap())).unwrap();
+    }
+    let newest = |log: &PathBuf| fs::read(log).unwrap().windows(17).any(|bytes| bytes == b"the newest commit");
+    let newest: Vec<PathBuf> = logs(copy.path()).into_iter().filter(newest).collect();
+    assert!(newest.len() == 1 && !newest[0].ends_with("t.duramen-log.000001"), "{newest:?}");
+    fs::remove_file(&newest[0]).unwrap();
+    let opened = options().open(copy.path().join(NAME)).map(drop);
+    assert!(matches!(&opened, Err(Error::CorruptLog { what, .. }) if what.contains("is missing")), "{opened:?}");
+    db.close()
+}
+
+#[test]
 fn a_corrupt_page_costs_its_key_range_and_not_the_database() -> Result<()> {
     let folder = build(true);
     let path = folder.path().join(NAME);

@@ -76,6 +76,8 @@ impl Database {
     /// rebuilt. Read the damaged one with
     /// [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage).
     pub fn compact(&self, mut progress: impl FnMut(Progress)) -> Result<CompactReport> {
+        let shared = self.shared();
+        let _one = shared.compaction.lock();
         self.compact_to(None, &mut progress)
     }
 
@@ -101,12 +103,15 @@ impl Database {
     /// # Errors
     /// Those of [`Database::compact`] and [`Database::analyze`].
     pub fn compact_with(&self, plan: &CompressionPlan, mut progress: impl FnMut(Progress)) -> Result<CompactReport> {
-        self.shared().check_writable()?;
+        let shared = self.shared();
+        shared.check_writable()?;
+        let _one = shared.compaction.lock();
         let choices = self.choices(plan, &mut progress)?;
         self.compact_to(Some(&choices), &mut progress)
     }
 
-    /// Compacts. `choices`: the new policies of the tables that are rebuilt, by name. `None`: all are rebuilt with the
+    /// Compacts. The caller holds the lock of compactions: to drop dictionaries, a compaction must know those that no
+    /// image names, and another compaction may be about to write images with a new one. `choices`: the new policies of the tables that are rebuilt, by name. `None`: all are rebuilt with the
     /// policies that they have.
     fn compact_to(
         &self,
@@ -117,9 +122,6 @@ impl Database {
         let size = || shared.engine.stats().file_bytes;
         let bytes_before = size();
         shared.check_writable()?;
-        // One at a time: to drop dictionaries, a compaction must know those that no image names, and another compaction
-        // may be about to write images with a new one.
-        let _one = shared.compaction.lock();
         let got_dictionary = self.add_dictionaries(choices, progress)?;
         let tx = self.begin_write()?;
         let mut tables = tx.tables()?;

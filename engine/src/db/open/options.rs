@@ -314,7 +314,7 @@ impl Builder {
     /// use std::time::Duration;
     ///
     /// let options = Database::builder().durability(Durability::Interval).flush_interval(Duration::from_millis(10));
-    /// let db = options.create(&path)?; // a power cut loses at most the last 10 ms
+    /// let db = options.create(&path)?; // a power cut loses about the last 10 ms
     /// assert_eq!(db.path(), path);
     /// # Ok::<(), duramen::Error>(())
     /// ```
@@ -372,8 +372,7 @@ impl Builder {
         self
     }
 
-    /// Whether a background thread takes checkpoints, syncs the log at intervals and frees dropped pages. Default
-    /// `true`. Without it, call [`Database::maintain`].
+    /// Whether background threads take checkpoints, sync the log at intervals and free dropped pages. Default `true`. Without it, call [`Database::maintain`].
     ///
     /// ```
     /// let db = duramen::Database::builder().background(false).in_memory()?;

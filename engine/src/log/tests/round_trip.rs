@@ -94,7 +94,8 @@ fn a_new_log_replaces_every_stale_segment_and_keeps_those_of_another_database() 
     old.rotate().unwrap();
     let other = LogConfig { database: 7, ..packed(&volume) };
     let (number, disk) = segment::create_empty(&other, 3).unwrap();
-    let header = segment::SegmentHeader { epoch: 1, number, shape: other.shape, start: Lsn(0), chain: 0 };
+    let header =
+        segment::SegmentHeader { epoch: 1, number, shape: other.shape, start: Lsn(0), chain: 0, has_next: false };
     segment::write_header(&other, &*disk, &header).unwrap();
     volume.set_bytes("db-log.7", b"not a segment's name".to_vec());
     volume.set_bytes("db-log2.000001", b"another database".to_vec());

@@ -25,16 +25,18 @@ pub(in crate::store) fn load(
     let mut page = vec![0; page_size];
     for place in places {
         let mut failed = None;
-        let dictionary = place.firsts.iter().find_map(|first| match read_copy(*first, &mut page, &mut read) {
-            Ok(found) => found.filter(|found| found.id() == place.id),
-            Err(error) => {
-                tracing::error!(dictionary = %place.id, %error, "a copy of a dictionary cannot be read");
-                if !matches!(error, Error::Corrupt { .. }) {
-                    failed = Some(error);
+        // The device may return wrong bytes once, so each copy is read twice before it counts as damaged.
+        let dictionary =
+            place.firsts.iter().chain(&place.firsts).find_map(|first| match read_copy(*first, &mut page, &mut read) {
+                Ok(found) => found.filter(|found| found.id() == place.id),
+                Err(error) => {
+                    tracing::error!(dictionary = %place.id, %error, "a copy of a dictionary cannot be read");
+                    if !matches!(error, Error::Corrupt { .. }) {
+                        failed = Some(error);
+                    }
+                    None
                 }
-                None
-            }
-        });
+            });
         if let (None, Some(error), false) = (&dictionary, failed, is_rescue) {
             return Err(error);
         }

@@ -19,8 +19,8 @@ mod coder {
         }
     }
 
-    /// libdeflate's level whose results are about as short as those of zlib's `level`. From level 6 this is the next
-    /// one. Its levels after 9 take ten times as long.
+    /// libdeflate's level whose results are about as short as those of zlib's `level`. For levels 6 to 8 this is the
+    /// next one. Its levels after 9 take ten times as long.
     fn libdeflate_level(level: u8) -> Option<CompressionLvl> {
         CompressionLvl::new((level + level / 6).min(9).into()).ok()
     }

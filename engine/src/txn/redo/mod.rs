@@ -158,15 +158,18 @@ impl<'a> Redo<'a> {
         }
     }
 
-    /// Fails if a page can be read that could not be read before. Its operations were skipped, so its content would be
-    /// an old one. The log stays, and another recovery can apply them.
+    /// Fails unless each page that could not be read is still damaged or missing. The operations of such a page were
+    /// skipped, so if it can be read later, its content is an old one. After the error the log stays, and another
+    /// recovery can apply them.
     fn check_broken(&self) -> Result<()> {
         for id in self.broken.iter().copied().filter(|_| !self.store.is_rescued()) {
-            if let Ok(Some(_)) = self.latch(id) {
-                return Err(Error::corrupt(
-                    id,
-                    "recovery could not read it, and then could: the device is not reliable",
-                ));
+            match self.latch(id) {
+                Ok(None) | Err(Error::Corrupt { .. }) => {}
+                Ok(Some(_)) => {
+                    let what = "recovery could not read it, and then could: the device is not reliable";
+                    return Err(Error::corrupt(id, what));
+                }
+                Err(other) => return Err(other),
             }
         }
         Ok(())
@@ -197,6 +200,7 @@ impl<'a> Redo<'a> {
                         continue;
                     }
                     if lsn >= self.store_lsn && self.store.install(page, place, lsn)? {
+                        self.broken.remove(&page);
                         self.pool.forget(page);
                     }
                 }
@@ -223,7 +227,9 @@ impl<'a> Redo<'a> {
             if batch.end > self.store_lsn {
                 let is_kept = |(page, _): &(PageId, PlaceBytes)| !self.found.freed.contains(*page);
                 for (page, place) in transaction.places().filter(is_kept) {
-                    self.store.install(page, place, batch.start)?;
+                    if self.store.install(page, place, batch.start)? {
+                        self.broken.remove(&page);
+                    }
                 }
             }
             self.found.unfinished = Some(transaction);
@@ -370,11 +376,12 @@ impl<'a> Redo<'a> {
     /// Drops pages that the log frees, unless their present content is newer. The store's state of the checkpoint does
     /// not have them if they were freed before it, but redo may have created them again, and the pool may have evicted
     /// them.
-    fn freed(&self, map: PageId, from: u32, count: u32, lsn: Lsn) -> Result<()> {
+    fn freed(&mut self, map: PageId, from: u32, count: u32, lsn: Lsn) -> Result<()> {
         for id in (from..from.saturating_add(count)).map(|bit| PageId(map.0.saturating_add(bit))) {
             let is_known = || self.pool.is_resident(id) || self.found.pages.contains(id) && self.store.may_exist(id);
             let stale = || is_known() && self.pool.read(id).is_ok_and(|page| Page::new(&page).lsn() < lsn);
             if lsn >= self.store_lsn || stale() {
+                self.broken.remove(&id);
                 self.pool.forget(id);
                 self.store.drop_page(id)?;
             }
