@@ -68,6 +68,7 @@ fn one_line(message: &str) -> String {
     let paragraphs = what.split("\n\n").map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
     // How to pass an unknown option as a value is no help: the option belongs to another command.
     let what = paragraphs.filter(|text| !text.starts_with("tip: to pass")).collect::<Vec<_>>().join("; ");
-    let name = std::env::args().nth(1).filter(|name| CommandLine::command().find_subcommand(name).is_some());
+    let name = std::env::args_os().nth(1).and_then(|name| name.into_string().ok());
+    let name = name.filter(|name| CommandLine::command().find_subcommand(name).is_some());
     format!("{what}; see duramen {}--help", name.map(|name| name + " ").unwrap_or_default())
 }

@@ -1,6 +1,8 @@
 //! Bad input gives one clear line and changes nothing.
 
 use crate::place::Place;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 #[test]
 fn a_wrong_line_is_named_and_nothing_is_loaded() {
@@ -65,6 +67,16 @@ fn other_types_and_layouts_than_the_tables_own_are_refused() {
     assert!(place.error("get t.duramen t oak", "").contains("\"oak\""));
     let message = place.error("scan t.duramen t --prefix 1", "");
     assert!(message.contains("not the beginning of a value of type u32") && message.contains("range"), "{message}");
+}
+
+#[test]
+fn an_argument_that_is_not_utf8_gives_a_one_line_error() {
+    let argument: &OsStr = OsStrExt::from_bytes(b"\xff.duramen");
+    let output =
+        std::process::Command::new(env!("CARGO_BIN_EXE_duramen")).args([argument, OsStr::new("scan")]).output();
+    let output = output.unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && error.lines().count() == 1, "{error}");
 }
 
 #[test]

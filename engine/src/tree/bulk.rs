@@ -196,15 +196,24 @@ impl<K: BulkSink> BulkLoader<K> {
     /// `Error::Unsorted` if it is not; the errors of [`Tree::put`]; the errors of the sink.
     pub fn push(&mut self, key: &[u8], record: Record<'_>) -> Result<()> {
         check_entry(self.page_size, key, record)?;
-        if self.last.as_ref().is_some_and(|last| last.as_slice() >= key) {
-            return Err(Error::Unsorted { entry: self.entries });
-        }
+        self.check_order(key)?;
         self.entries += 1;
         self.add_entry(key, record)?;
         let last = self.last.get_or_insert_default();
         last.clear();
         last.extend_from_slice(key);
         Ok(())
+    }
+
+    /// Fails if `key` is not greater than the key before.
+    ///
+    /// # Errors
+    /// `Error::Unsorted`.
+    pub fn check_order(&self, key: &[u8]) -> Result<()> {
+        match &self.last {
+            Some(last) if last.as_slice() >= key => Err(Error::Unsorted { entry: self.entries }),
+            _ => Ok(()),
+        }
     }
 
     fn add_entry(&mut self, key: &[u8], record: Record<'_>) -> Result<()> {

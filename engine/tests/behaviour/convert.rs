@@ -3,9 +3,9 @@
 
 use crate::workload::kinds::{Entries, Kind, contents, kinds};
 use crate::workload::stores::STORES;
-use duramen::db::{DeltaBlocks, Phase, Progress, StoreKind};
+use duramen::db::{Compression, DeltaBlocks, Phase, Progress, StoreKind, Target};
 use duramen::io::{FileVolume, MemoryVolume, OpenMode, Volume};
-use duramen::{Builder, Database, Error, Result, TableDef, TableInfo};
+use duramen::{Builder, Database, Error, Result, TableDef, TableInfo, TableOptions};
 use duramen_sim::{FailingVolume, HookedVolume, Hooks};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -47,6 +47,23 @@ fn check(db: &Database, kinds: &[Kind], infos: &[TableInfo], what: &str) -> Resu
         assert_eq!(info.next_key, kind.next_key, "{what}: table {}", info.name);
     }
     assert_eq!(found.len(), kinds.len(), "{what}");
+    Ok(())
+}
+
+#[test]
+fn a_target_that_the_new_pages_cannot_have_leaves_the_compression() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(NAME);
+    let db = Database::builder().page_size(16384).create(&path)?;
+    let tx = db.begin_write()?;
+    let (compression, target) = (Compression::Lz4, Target::Bytes(8192));
+    let options = TableOptions { compression, target, ..TableOptions::default() };
+    drop(tx.create_untyped("t", "u32", "bytes", options)?);
+    tx.commit()?;
+    db.close()?;
+    Database::builder().page_size(8192).convert(&path, |_| ())?;
+    let tables = Database::open(&path)?.begin_read()?.tables()?;
+    assert_eq!((tables[0].compression, tables[0].target), (compression, Target::Fit));
     Ok(())
 }
 

@@ -1,7 +1,11 @@
 //! Promise: no interface stores bytes that are no value of a table's type. Names that a table cannot have are refused.
 
-use duramen::base::limits::MAX_TABLE_NAME;
+use duramen::base::limits::{MAX_KEY, MAX_TABLE_NAME};
+use duramen::db::BulkTable;
+use duramen::db::types::KeyLayout;
 use duramen::{Database, Error, Result, TableDef, TableOptions};
+use duramen_sim::FailingVolume;
+use std::sync::Arc;
 
 fn refused<T>(put: Result<T>, bad: &'static str) -> bool {
     matches!(put, Err(Error::NotEncoded { table, part, .. }) if table == "t" && part == bad)
@@ -36,6 +40,77 @@ fn only_encodings_get_into_an_untyped_table() -> Result<()> {
         bulk.push(key, value)?;
         assert_eq!(bulk.finish()?, 1);
     }
+    Ok(())
+}
+
+/// Long values, whose record list has no one length.
+#[test]
+fn values_of_one_length_keep_it_as_streams() -> Result<()> {
+    let db = Database::in_memory()?;
+    for (value_type, len) in [("[u8;100]", 100), ("option<[u8;64]>", 65), ("[u8;70000]", 70_000)] {
+        let tx = db.begin_write()?;
+        let mut table = tx.create_untyped("t", "str", value_type, TableOptions::default())?;
+        let value = vec![1; len];
+        for bad in [5, len - 1, len + 1] {
+            let bytes = vec![1; bad];
+            assert!(refused(table.put_stream(b"oak", bad as u64, &mut bytes.as_slice()), "values"), "{value_type}");
+        }
+        table.put_stream(b"oak", len as u64, &mut value.as_slice())?;
+        assert_eq!((table.get(b"oak")?, table.len()?), (Some(value), 1));
+        drop(table);
+        tx.abort();
+    }
+    Ok(())
+}
+
+#[test]
+fn a_table_whose_keys_are_too_long_for_a_list_of_one_length_is_refused() -> Result<()> {
+    let db = Database::in_memory()?;
+    let tx = db.begin_write()?;
+    for len in [MAX_KEY + 1, 70_000] {
+        let options = TableOptions { keys: Some(KeyLayout::Fixed), ..TableOptions::default() };
+        let refused = tx.create_untyped("big", &format!("[u8;{len}]"), "()", options).map(drop);
+        assert!(matches!(refused, Err(Error::Option { option: "keys", .. })), "{refused:?}");
+    }
+    tx.create_untyped("longest", &format!("[u8;{MAX_KEY}]"), "()", TableOptions::default())?;
+    tx.commit()?;
+    assert_eq!(db.begin_read()?.tables()?.len(), 1);
+    Ok(())
+}
+
+#[test]
+fn a_refused_large_value_of_a_bulk_load_leaves_no_pages() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Database::create(folder.path().join("t.duramen"))?;
+    let tx = db.begin_write()?;
+    let mut bulk = tx.bulk_load("t", "bytes", "bytes", TableOptions::default(), 1.0)?;
+    bulk.push(b"b", b"x")?;
+    assert!(matches!(bulk.push(b"a", &[7; 100_000]), Err(Error::Unsorted { .. })));
+    assert_eq!(bulk.finish()?, 1);
+    tx.commit()?;
+    assert_eq!(db.verify(|_| ())?.findings, []);
+    Ok(())
+}
+
+#[test]
+fn a_bulk_load_does_not_continue_after_a_failed_write() -> Result<()> {
+    let volume = FailingVolume::new(1);
+    let db = Database::builder().background(false).create_on(Arc::new(volume.clone()), "t.duramen")?;
+    let tx = db.begin_write()?;
+    let mut bulk = tx.bulk_load("t", "u64", "bytes", TableOptions::default(), 1.0)?;
+    volume.limit_space(Some(4 << 20));
+    let push = |bulk: &mut BulkTable<'_>, key: u64| bulk.push(&key.to_be_bytes(), &[7; 100]);
+    let full = (0..1_000_000u64).find(|key| push(&mut bulk, *key).is_err()).expect("the device is full");
+    volume.limit_space(None);
+    assert!(matches!(push(&mut bulk, full), Err(Error::TableState { .. })));
+    assert!(matches!(bulk.finish(), Err(Error::TableState { .. })));
+    assert!(matches!(tx.commit(), Err(Error::TableState { .. })));
+    let tx = db.begin_write()?;
+    let mut bulk = tx.bulk_load("t", "u64", "bytes", TableOptions::default(), 1.0)?;
+    (0..1000).try_for_each(|key| push(&mut bulk, key))?;
+    bulk.finish()?;
+    tx.commit()?;
+    assert_eq!(db.verify(|_| ())?.findings, []);
     Ok(())
 }
 

@@ -398,6 +398,7 @@ fn a_corrupt_page_costs_its_key_range_and_not_the_database() -> Result<()> {
         let table = tx.open_table(TABLE)?;
         let mut forward = table.iter();
         assert_eq!(forward.by_ref().take_while(Result::is_ok).count() as u32, first);
+        assert_eq!(table.keys(..).take(10 * ENTRIES as usize).filter(Result::is_err).count(), 1, "the error ends it");
         assert!(matches!(table.iter().nth(first as usize), Some(Err(Error::Corrupt { .. }))));
         assert_eq!(table.iter().rev().take_while(Result::is_ok).count() as u32, ENTRIES - 1 - last);
     }

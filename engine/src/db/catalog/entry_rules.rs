@@ -16,6 +16,8 @@ pub(crate) struct EntryRules {
     key_width: Option<usize>,
     /// The length of all values, if the record list requires one length.
     value_width: Option<usize>,
+    /// The length of all values, if their type has one length.
+    value_len: Option<usize>,
     /// The types with which the bytes are checked, if the caller passes bytes.
     types: Option<(DynType, DynType)>,
 }
@@ -46,6 +48,7 @@ impl EntryRules {
                 RecordListKind::Fixed => entry.value_width,
                 RecordListKind::Variable => None,
             },
+            value_len: entry.value_width,
             types,
         }
     }
@@ -94,7 +97,7 @@ impl EntryRules {
     /// Fails if no value of the table has this length.
     #[inline]
     pub(crate) fn check_value_len(&self, len: u64) -> Result<()> {
-        match self.value_width {
+        match self.value_width.or(self.value_len) {
             Some(width) if width as u64 != len => Err(self.refused("values", &self.value_type, WRONG_LENGTH)),
             _ => Ok(()),
         }

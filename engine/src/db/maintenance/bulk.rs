@@ -3,7 +3,7 @@
 
 use super::target_fill::TargetFill;
 use crate::base::limits::max_record;
-use crate::base::{PageId, Result, TableId};
+use crate::base::{Error, PageId, Result, TableId};
 use crate::db::catalog::TableEntry;
 use crate::db::catalog::entry_rules::EntryRules;
 use crate::db::catalog::spec::{TableSpec, record_list};
@@ -11,7 +11,7 @@ use crate::db::transaction::unlogged_writer::PackedPages;
 use crate::db::transaction::write::WriteTransaction;
 use crate::db::types::TableOptions;
 use crate::page::Record;
-use crate::store::PagePolicy;
+use crate::store::{PagePolicy, Target};
 use crate::tree::{BulkLoader, BulkSink, Tree, TreeLayout};
 use crate::txn::{UNLOGGED_BATCH, large};
 use std::io::Read;
@@ -111,6 +111,8 @@ pub struct BulkTable<'t> {
     loader: BulkLoader<Sink<'t>>,
     /// Bytes of the keys and values so far.
     bytes: u64,
+    /// Writing has failed: pages that the tree refers to may be missing.
+    failed: bool,
 }
 
 /// The state of a load in its transaction. If the load is not finished, the transaction owns pages that belong to no
@@ -147,13 +149,13 @@ impl BulkTable<'_> {
     /// # Errors [`crate::Error::Unsorted`], [`crate::Error::NotEncoded`], [`crate::Error::KeyTooLong`],
     /// [`crate::Error::ValueTooLong`], and errors of writing.
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check_failed()?;
         self.rules.check_key(key)?;
         self.rules.check_value(value)?;
         if value.len() > max_record(self.load.tx.shared.engine.page_size(), key.len()) {
             return self.push_large(key, value.len() as u64, &mut &*value);
         }
-        self.note(key, value.len() as u64);
-        self.loader.push(key, Record::inline(value))
+        self.insert(key, value.len() as u64, Record::inline(value))
     }
 
     /// Appends an entry whose value is `len` bytes that are read from `input` one page at a time, for values too large
@@ -174,14 +176,14 @@ impl BulkTable<'_> {
     /// # Errors
     /// The errors of [`BulkTable::push`], and errors of `input`.
     pub fn push_stream(&mut self, key: &[u8], len: u64, input: &mut dyn Read) -> Result<()> {
+        self.check_failed()?;
         self.rules.check_key(key)?;
         self.rules.check_value_len(len)?;
         match usize::try_from(len) {
             Ok(len) if len <= max_record(self.load.tx.shared.engine.page_size(), key.len()) => {
                 let mut value = vec![0; len];
                 large::read_input(input, &mut value)?;
-                self.note(key, len as u64);
-                self.loader.push(key, Record::inline(&value))
+                self.insert(key, len as u64, Record::inline(&value))
             }
             _ => self.push_large(key, len, input),
         }
@@ -190,14 +192,29 @@ impl BulkTable<'_> {
     fn push_large(&mut self, key: &[u8], len: u64, input: &mut dyn Read) -> Result<()> {
         let WriteTransaction { shared, adopted, .. } = self.load.tx;
         shared.check_process()?;
+        // The pages of the value belong to the transaction from now on.
+        self.loader.check_order(key)?;
         let record = large::write(&shared.engine, adopted, self.entry.tree.table, len, input)?;
-        self.note(key, len);
-        self.loader.push(key, record.view())
+        self.insert(key, len, record.view())
     }
 
-    fn note(&mut self, key: &[u8], value_len: u64) {
+    fn insert(&mut self, key: &[u8], value_len: u64, record: Record<'_>) -> Result<()> {
+        self.loader.check_order(key)?;
+        let pushed = self.loader.push(key, record);
+        self.failed = pushed.is_err();
+        pushed?;
         self.entry.note_key(key);
         self.bytes += key.len() as u64 + value_len;
+        Ok(())
+    }
+
+    /// A load cannot continue after an error of writing: its tree may refer to pages that were not written.
+    fn check_failed(&self) -> Result<()> {
+        if !self.failed {
+            return Ok(());
+        }
+        let why = "its bulk load has failed, so it cannot continue: repeat the transaction".to_owned();
+        Err(Error::TableState { table: self.load.name.clone(), why })
     }
 
     /// For a table that assigns keys ([`TableOptions::auto_increment`]): sets the least key that it may assign, or none
@@ -242,6 +259,7 @@ impl BulkTable<'_> {
     /// [`crate::Error::TableExists`] if the transaction has created a table with this name since the load began, and
     /// errors of writing.
     pub fn finish(self) -> Result<u64> {
+        self.check_failed()?;
         let BulkTable { mut load, mut entry, loader, bytes, .. } = self;
         let tx = load.tx;
         tx.check_new(&load.name)?;
@@ -303,9 +321,10 @@ impl WriteTransaction {
         self.check_new(name)?;
         let records = record_list(of.key_width, of.value_width, self.shared.engine.page_size());
         let tree = Tree { layout: TreeLayout { records, ..of.tree.layout }, ..of.tree };
-        // Another page store may not compress pages.
-        let is_possible = self.shared.engine.check_policy(of.policy).is_ok();
-        let policy = if is_possible { of.policy } else { PagePolicy::default() };
+        // Another page store may not compress pages, and the target may be as long as a page of the new size.
+        let fitting = PagePolicy { target: Target::Fit, ..of.policy };
+        let possible = [of.policy, fitting].into_iter().find(|policy| self.shared.engine.check_policy(*policy).is_ok());
+        let policy = possible.unwrap_or_default();
         let entry = self.add(name, TableEntry { tree, entries: 0, policy, ..of.clone() })?;
         let rules = EntryRules::typed(name, &entry);
         Ok(self.load(name, entry, rules, DEFAULT_FILL))
@@ -322,6 +341,6 @@ impl WriteTransaction {
             engine.best_fill(fill),
         );
         let load = Load { tx: self, name: name.to_owned(), finished: false };
-        BulkTable { load, rules, entry, loader, bytes: 0 }
+        BulkTable { load, rules, entry, loader, bytes: 0, failed: false }
     }
 }

@@ -14,12 +14,14 @@ pub struct Keys<'t, K> {
     block: Vec<u64>,
     /// The position in the block.
     at: usize,
+    /// An error has ended the iterator.
+    failed: bool,
     of: PhantomData<fn() -> K>,
 }
 
 impl<'t, K> Keys<'t, K> {
     pub(crate) fn new(cursor: Cursor<'t>, table: Arc<str>) -> Keys<'t, K> {
-        Keys { cursor, table, block: Vec::new(), at: 0, of: PhantomData }
+        Keys { cursor, table, block: Vec::new(), at: 0, failed: false, of: PhantomData }
     }
 }
 
@@ -62,7 +64,12 @@ impl<K: for<'a> Key<View<'a> = K>> Iterator for Keys<'_, K> {
                 self.at += 1;
                 Some(read::<K>(key, &self.table))
             }
-            None => self.more().transpose(),
+            None if self.failed => None,
+            None => {
+                let next = self.more().transpose();
+                self.failed = matches!(next, Some(Err(_)));
+                next
+            }
         }
     }
 }

@@ -6,6 +6,7 @@
 //! ([`KeyLayout::kind`]).
 
 use super::{BlockRule, Instantiation, KeyListKind};
+use crate::base::limits::MAX_KEY;
 use crate::base::{Error, Result};
 use duramen_codec::Codec;
 
@@ -220,7 +221,12 @@ impl KeyLayout {
         };
         match self {
             KeyLayout::Plain => Ok(KeyListKind::Plain),
-            KeyLayout::Fixed if keys.width.is_some_and(|width| width > 0) => Ok(KeyListKind::Fixed),
+            KeyLayout::Fixed if keys.width.is_some_and(|width| (1..=MAX_KEY).contains(&width)) => {
+                Ok(KeyListKind::Fixed)
+            }
+            KeyLayout::Fixed if keys.width.is_some_and(|width| width > MAX_KEY) => {
+                refused(format!("plain or head for keys of type {}: a key has {MAX_KEY} bytes at most", keys.type_name))
+            }
             KeyLayout::Fixed => {
                 refused(format!("plain or head for keys of type {}, which vary in length", keys.type_name))
             }
