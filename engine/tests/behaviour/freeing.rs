@@ -17,6 +17,33 @@ fn options() -> Builder {
     Database::builder().page_size(512).cache(64 << 20).background(false).durability(Durability::None)
 }
 
+#[test]
+fn a_transaction_that_is_the_last_handle_closes_the_database_when_it_is_dropped() -> Result<()> {
+    for store in STORES {
+        let volume = Arc::new(MemoryVolume::new());
+        let db = options().store(store).page_size(4096).create_on(volume.clone(), "t")?;
+        let tx = db.begin_write()?;
+        let mut table = tx.open_table(T)?;
+        (0..2000).try_for_each(|key| table.put(key, [7; 100].as_slice()))?;
+        drop(table);
+        tx.commit()?;
+        let tx = db.begin_write()?;
+        tx.drop_table("t")?;
+        tx.commit()?;
+        assert_eq!(db.stats().detached, 1, "the close must free the pages of the table");
+        let tx = db.begin_write()?;
+        drop(db);
+        let (ended, end) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            drop(tx);
+            ended.send(())
+        });
+        end.recv_timeout(Duration::from_secs(60)).expect("the close waits for the transaction's own lock");
+        assert_eq!(options().open_on(volume, "t")?.stats().detached, 0, "{store:?}");
+    }
+    Ok(())
+}
+
 /// With `DURAMEN_RANGES=20000` it says how long so many take.
 #[test]
 fn ranges_removed_one_by_one_beside_a_held_snapshot_are_seen_by_it_and_freed_after_it() -> Result<()> {

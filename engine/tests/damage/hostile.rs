@@ -350,17 +350,19 @@ fn a_missing_log_and_a_log_of_another_database_are_named() {
 #[test]
 fn a_missing_newest_segment_of_the_log_is_named() -> Result<()> {
     let (folder, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let db = options().checkpoint_bytes(1 << 20).background(false).create(folder.path().join(NAME))?;
-    let put = |key: u32, value: &str| {
+    let db = options().checkpoint_bytes(4 << 20).background(false).create(folder.path().join(NAME))?;
+    let put = |keys: std::ops::Range<u32>, value: &str| {
         let mut tx = db.begin_write()?;
         tx.set_durability(Durability::Commit);
-        tx.open_table(TABLE)?.put(key, value)?;
+        let mut table = tx.open_table(TABLE)?;
+        keys.into_iter().try_for_each(|key| table.put(key, value))?;
+        drop(table);
         tx.commit()
     };
     // After a quarter of `checkpoint_bytes` the log continues in another segment, without a checkpoint.
-    (0..300).try_for_each(|key| put(key, &"x".repeat(1000)))?;
+    (0..16).try_for_each(|part| put(part * 100..(part + 1) * 100, &"x".repeat(1000)))?;
     while db.maintain()? {}
-    put(300, "the newest commit")?;
+    put(1600..1601, "the newest commit")?;
     for name in logs(folder.path()).into_iter().chain([folder.path().join(NAME)]) {
         fs::copy(&name, copy.path().join(name.file_name().unwrap())).unwrap();
     }

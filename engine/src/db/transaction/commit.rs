@@ -142,5 +142,7 @@ impl Drop for WriteTransaction {
         let _ = self.await_pages();
         let pages: Vec<PageId> = self.adopted.get_mut().drain(..).map(|(page, _)| page).collect();
         self.shared.engine.release_pages(&pages);
+        // The transaction may be the last handle, and then the close, which follows, needs the lock.
+        drop(self.writer.take());
     }
 }

@@ -161,11 +161,17 @@ fn a_damaged_segment_header_is_reported_and_an_unfinished_one_is_ignored() {
     let volume = TestVolume::default();
     let log = Log::create(packed(&volume), 1, Lsn(0)).unwrap();
     log.append(1, b"a").unwrap();
+    let before = volume.fork();
     log.rotate().unwrap();
     for unfinished in [vec![], vec![0; 4096], vec![0; 1 << 20], b"DURALOG\n".to_vec()] {
+        let fork = before.fork();
+        fork.set_bytes(&segment_name(2), unfinished.clone());
+        assert_eq!(read_all(packed(&fork), at(Lsn(0), 1)).unwrap(), [b"a"]);
+        // After the rotation, the first segment says that there is another one.
         let fork = volume.fork();
         fork.set_bytes(&segment_name(2), unfinished);
-        assert_eq!(read_all(packed(&fork), at(Lsn(0), 1)).unwrap(), [b"a"]);
+        let (found, end) = read_some(packed(&fork), at(Lsn(0), 1));
+        assert!(found == [b"a"] && matches!(end, Err(Error::CorruptLog { .. })));
     }
     log.append(1, b"b").unwrap();
     for number in [1, 2] {
