@@ -25,7 +25,8 @@ pub enum Durability {
     #[default]
     Commit,
     /// The operating system has the commit. A background thread syncs it after an interval. A crash of the process
-    /// loses nothing. A power cut can lose at most the commits of the last interval and of the time that two syncs take, and only complete commits from the end. Without [`Builder::background`](crate::Builder::background),
+    /// loses nothing. A power cut can lose at most the commits of the last interval and of the time that two syncs
+    /// take, and only complete commits from the end. Without [`Builder::background`](crate::Builder::background),
     /// [`Database::maintain`](crate::Database::maintain) syncs them.
     Interval,
     /// Like [`Durability::Interval`], but only checkpoints and later durable commits sync it.

@@ -111,8 +111,8 @@ impl Database {
     }
 
     /// Compacts. The caller holds the lock of compactions: to drop dictionaries, a compaction must know those that no
-    /// image names, and another compaction may be about to write images with a new one. `choices`: the new policies of the tables that are rebuilt, by name. `None`: all are rebuilt with the
-    /// policies that they have.
+    /// image names, and another compaction may be about to write images with a new one. `choices`: the new policies of
+    /// the tables that are rebuilt, by name. `None`: all are rebuilt with the policies that they have.
     fn compact_to(
         &self,
         choices: Option<&HashMap<String, PagePolicy>>,

@@ -372,7 +372,8 @@ impl Builder {
         self
     }
 
-    /// Whether background threads take checkpoints, sync the log at intervals and free dropped pages. Default `true`. Without it, call [`Database::maintain`].
+    /// Whether background threads take checkpoints, sync the log at intervals and free dropped pages. Default `true`.
+    /// Without it, call [`Database::maintain`].
     ///
     /// ```
     /// let db = duramen::Database::builder().background(false).in_memory()?;
