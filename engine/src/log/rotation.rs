@@ -105,30 +105,15 @@ struct NextFile {
 
 impl Log {
     /// Starts the log of a new, or cleanly closed, database at `start`: creates the first segment, durable on return,
-    /// and removes the segments that [`Log::stale`] returns. `epoch` must be one that this database has not used.
+    /// and removes all other segments of the prefix. `epoch` must be one that this database has not used.
     pub fn create(config: LogConfig, epoch: u32, start: Lsn) -> Result<Log> {
         let stale = Log::stale(&config)?;
         Log::create_after(config, epoch, start, &stale)
     }
 
-    /// The numbers of the segments of this prefix that a closed database may remove: those of this database, and files
-    /// that name no database. The segments of another database may have commits that only they have: somebody may have
-    /// moved the file of that database away, and not its log.
+    /// The numbers of all segments of this prefix.
     pub(crate) fn stale(config: &LogConfig) -> Result<Vec<u32>> {
-        let mut stale = Vec::new();
-        for number in segment::numbers(config)? {
-            match segment::inspect(config, number) {
-                Ok(SegmentFile::Foreign) => {
-                    let path = config.volume.path(&segment::name(config, number));
-                    tracing::warn!(path = %path.display(), "a log segment of another database stays");
-                }
-                // Removed meanwhile.
-                Err(Error::NotFound { .. }) => {}
-                Ok(_) => stale.push(number),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(stale)
+        segment::numbers(config)
     }
 
     /// Removes the segments in `stale`, durably. The database must be closed: it needs none of them.
