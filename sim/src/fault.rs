@@ -58,7 +58,7 @@ impl Trigger {
         Trigger { times: 0, ..Trigger::once() }
     }
 
-    /// The next calls, up to this number.
+    /// Hits this number of calls, beginning with the next one.
     pub fn times(calls: u64) -> Trigger {
         Trigger { times: calls, ..Trigger::once() }
     }

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// Marks a system without such memory. The id is never kept here, so each call asks the system.
+/// Used on a system without such memory. No id is ever stored in it, so each call asks the system.
 static UNSUPPORTED: AtomicU32 = AtomicU32::new(0);
 
 /// Where the id is kept: null before the first call. It is not a lock, so a child process never waits for a thread of

@@ -219,7 +219,7 @@ impl FileReadAhead {
         true
     }
 
-    /// Removes pieces that were read, or are being read, of the bytes from `start` to `end`.
+    /// Removes the pieces of the bytes from `start` to `end` that were read ahead or are being read.
     pub(super) fn forget(&self, start: u64, end: u64) {
         let mut state = self.shared.state.lock();
         let first = state.piece_with(start).map_or(start, |(offset, _)| offset);

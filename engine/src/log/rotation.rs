@@ -44,7 +44,7 @@ pub(super) struct Rotation {
     spares: Vec<Spare>,
     /// The most bytes of all spare files.
     most_spare: u64,
-    /// The bytes of segments that checkpoints have lately made unnecessary at a time.
+    /// The most bytes of segments that one checkpoint has lately made unnecessary.
     needed: u64,
     /// The file of the next segment, if it is ready.
     prepared: Option<NextFile>,

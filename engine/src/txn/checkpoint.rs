@@ -20,7 +20,7 @@
 //! [`Builder::checkpoint_pages`](crate::Builder::checkpoint_pages) distinct pages: see `redo_work`. At twice a bound,
 //! the next commit waits for a checkpoint before it changes anything.
 //!
-//! A checkpoint of the places makes only the data durable with which the store finds its pages, so that superseded
+//! A checkpoint of the places makes durable only the data with which the store finds its pages, so that superseded
 //! places are free. It flushes no page and keeps the redo point, and it also moves a few images. The background thread
 //! begins one when the images that wait for a checkpoint take at least 8 MiB, and at least an eighth of the bytes of
 //! the live images.

@@ -79,7 +79,7 @@ fn put(db: &Database, key: u64) -> Result<()> {
 }
 
 #[test]
-fn a_slow_checkpoint_does_not_delay_them() -> Result<()> {
+fn a_slow_checkpoint_does_not_delay_interval_syncs() -> Result<()> {
     let device = Arc::new(Device::default());
     let db = options().checkpoint_bytes(1 << 20).create_on(volume(&device), NAME)?;
     device.set_slow(true);
@@ -103,7 +103,7 @@ fn a_slow_checkpoint_does_not_delay_them() -> Result<()> {
 }
 
 #[test]
-fn maintain_syncs_them_if_there_is_no_background_thread() -> Result<()> {
+fn maintain_syncs_the_log_without_a_background_thread() -> Result<()> {
     let device = Arc::new(Device::default());
     let db = options().background(false).create_on(volume(&device), NAME)?;
     db.checkpoint()?;

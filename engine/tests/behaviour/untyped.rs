@@ -43,9 +43,9 @@ fn only_encodings_get_into_an_untyped_table() -> Result<()> {
     Ok(())
 }
 
-/// Long values, whose record list has no one length.
+/// The values are too long for a record list of fixed length.
 #[test]
-fn values_of_one_length_keep_it_as_streams() -> Result<()> {
+fn put_stream_refuses_values_of_a_wrong_length() -> Result<()> {
     let db = Database::in_memory()?;
     for (value_type, len) in [("[u8;100]", 100), ("option<[u8;64]>", 65), ("[u8;70000]", 70_000)] {
         let tx = db.begin_write()?;

@@ -1,4 +1,4 @@
-//! Promise: whatever is wrong with the files, the device or the request, the result is one clear typed error or the
+//! Promise: whatever is wrong with the files or the request, the result is one clear typed error or the
 //! right data, never a panic and never wrong data. Committed data stay readable. A corrupt page costs its key range and
 //! not the database.
 
@@ -7,16 +7,14 @@ use duramen::base::checksum::checksum;
 use duramen::db::Damage;
 use duramen::db::StoreKind;
 use duramen::{Database, Durability, Error, Result, TableDef};
-use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, Trigger};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-const TABLE: TableDef<u32, &str> = TableDef::new("t");
+pub(super) const TABLE: TableDef<u32, &str> = TableDef::new("t");
 const ENTRIES: u32 = 3000;
-const NAME: &str = "t.duramen";
+pub(super) const NAME: &str = "t.duramen";
 
-fn options() -> duramen::Builder {
+pub(super) fn options() -> duramen::Builder {
     Database::builder().page_size(4096).cache(0).background(false)
 }
 
@@ -25,7 +23,7 @@ fn value(key: u32) -> String {
     format!("the value of {key:08}")
 }
 
-fn put(db: &Database, keys: std::ops::Range<u32>) -> Result<()> {
+pub(super) fn put(db: &Database, keys: std::ops::Range<u32>) -> Result<()> {
     let tx = db.begin_write()?;
     let mut table = tx.open_table(TABLE)?;
     for key in keys {
@@ -500,108 +498,4 @@ fn a_second_handle_and_a_second_process_are_refused_at_once() -> Result<()> {
     assert!(matches!(readers[0].begin_write().map(drop), Err(Error::ReadOnly)));
     drop(readers);
     options().open(&path).map(drop)
-}
-
-/// Runs commits until one fails; gives how many succeeded, and the failure.
-fn commit_until_failure(db: &Database, from: u32) -> (u32, Option<Error>) {
-    for commit in 0..60 {
-        let done = put(db, (from + commit) * 50..(from + commit + 1) * 50).and_then(|()| match commit % 10 {
-            9 => db
-                .checkpoint()
-                .map_err(|error| Error::io("cannot checkpoint", NAME, std::io::Error::other(error.to_string()))),
-            _ => Ok(()),
-        });
-        if let Err(error) = done {
-            // A checkpoint comes after its commit.
-            return (commit + u32::from(error.to_string().contains("cannot checkpoint")), Some(error));
-        }
-    }
-    (60, None)
-}
-
-fn count(db: &Database) -> Result<u32> {
-    let tx = db.begin_read()?;
-    let table = match tx.open_table(TABLE) {
-        Err(Error::NoTable { .. }) => return Ok(0),
-        table => table?,
-    };
-    let keys: Vec<u32> = table.iter().map(|entry| entry.map(|(key, _)| key.value())).collect::<Result<_>>()?;
-    assert!(keys.iter().copied().eq(0..keys.len() as u32));
-    Ok(keys.len() as u32)
-}
-
-#[test]
-fn a_failing_device_loses_nothing_that_was_acknowledged() -> Result<()> {
-    let mut failures = 0;
-    for fault in [Fault::FailWrite, Fault::FailLate, Fault::FailSync, Fault::FailRead, Fault::Refuse] {
-        for after in 0..40 {
-            let volume = FailingVolume::new(after);
-            let db = options().durability(Durability::Commit).create_on(Arc::new(volume.clone()), NAME)?;
-            put(&db, 0..50)?;
-            volume.inject(fault, Trigger::once().after(after * 3));
-            let (commits, failure) = commit_until_failure(&db, 1);
-            failures += u32::from(failure.is_some());
-            let what = format!("{fault:?} after {after}: {failure:?}");
-            let acknowledged = 50 * (commits + 1);
-            assert!(count(&db).unwrap_or_else(|error| panic!("{what}: {error}")) >= acknowledged, "{what}");
-            drop(db);
-            volume.inject(fault, Trigger::never());
-            for choice in [CutChoice::KeepAll, CutChoice::DropUnsynced] {
-                let state = volume.crash(Cut { event: volume.events(), choice });
-                let db = options().open_on(Arc::new(state), NAME).unwrap_or_else(|error| panic!("{what}: {error}"));
-                let found = count(&db)?;
-                assert!(found == acknowledged || found == acknowledged + 50, "{what}: {found} of {acknowledged}");
-            }
-        }
-    }
-    assert!(failures > 40, "{failures}");
-    Ok(())
-}
-
-/// Failures that need not stop writers: the next try can succeed.
-#[test]
-fn a_database_that_goes_on_after_a_failed_call_loses_nothing() -> Result<()> {
-    let mut gone_on = 0;
-    for fault in [Fault::FailWrite, Fault::FailLate, Fault::FailRead, Fault::Refuse] {
-        for (store, after) in STORES.into_iter().flat_map(|store| (0..40).map(move |after| (store, after))) {
-            gone_on += go_on_after(fault, store, after)?;
-        }
-    }
-    assert!(gone_on > 40, "{gone_on}");
-    Ok(())
-}
-
-/// Commits and takes checkpoints while one call fails, then cuts the power after each commit. Gives 1 if a call has
-/// failed and all commits have succeeded.
-fn go_on_after(fault: Fault, store: StoreKind, after: u64) -> Result<u32> {
-    let what = format!("{store:?}, {fault:?} after {after}");
-    let volume = FailingVolume::new(after);
-    let db = options().store(store).durability(Durability::Commit).create_on(Arc::new(volume.clone()), NAME)?;
-    volume.inject(fault, Trigger::once().after(after * 2));
-    let (mut acknowledged, mut failures, mut marks) = (0, 0, Vec::new());
-    while acknowledged < 20 {
-        match put(&db, acknowledged * 50..(acknowledged + 1) * 50) {
-            Ok(()) => acknowledged += 1,
-            // A call that is refused has changed nothing, so writing need not stop.
-            Err(Error::Poisoned { .. }) if fault != Fault::Refuse => break,
-            Err(_) => failures += 1,
-        }
-        assert!(failures < 3, "{what}");
-        marks.push((volume.events(), acknowledged));
-        if acknowledged % 4 == 3 {
-            failures += u32::from(db.checkpoint().is_err());
-        }
-    }
-    drop(db);
-    marks.push((volume.events(), acknowledged));
-    for (event, acknowledged) in marks.into_iter().rev().step_by(4) {
-        for choice in [CutChoice::KeepAll, CutChoice::DropUnsynced, CutChoice::Random(after)] {
-            let state = volume.crash(Cut { event, choice });
-            let db = options().open_on(Arc::new(state), NAME).unwrap_or_else(|error| panic!("{what}: {error}"));
-            let found = count(&db)?;
-            assert!(found == acknowledged * 50 || found == acknowledged * 50 + 50, "{what}: {found}, {acknowledged}");
-            assert_eq!(db.verify(|_| ())?.findings, [], "{what}");
-        }
-    }
-    Ok(u32::from(failures > 0 && acknowledged == 20))
 }

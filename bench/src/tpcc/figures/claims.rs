@@ -49,7 +49,7 @@ pub(super) enum Measure {
     /// The share of the uncompressed database that is saved, and that of a table, in percent.
     Saved,
     TableSaved(&'static str),
-    /// The bytes of a table for each of its entries, as a share of those without compression before the run.
+    /// The bytes of a table per entry, divided by the bytes per entry without compression before the run.
     TableSize(&'static str),
     /// 1 if a table is compressed, else 0.
     IsCompressed(&'static str),

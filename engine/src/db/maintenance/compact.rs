@@ -110,8 +110,8 @@ impl Database {
         self.compact_to(Some(&choices), &mut progress)
     }
 
-    /// Compacts. The caller holds the lock of compactions: to drop dictionaries, a compaction must know those that no
-    /// image names, and another compaction may be about to write images with a new one. `choices`: the new policies of
+    /// Compacts. The caller holds the lock of compactions: a compaction drops the dictionaries that no image
+    /// names, and a second compaction may be about to write images that name a new one. `choices`: the new policies of
     /// the tables that are rebuilt, by name. `None`: all are rebuilt with the policies that they have.
     fn compact_to(
         &self,

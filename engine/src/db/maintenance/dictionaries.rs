@@ -66,8 +66,8 @@ impl Database {
     }
 
     /// Trains dictionaries for the tables that may have one after the compaction, adds those that pay, and makes the
-    /// store use them. Returns the tables that have got one. `choices`: the new policies of the
-    /// tables that are rebuilt, by name. `None`: all are rebuilt with the policies that they have.
+    /// store use them. Returns the tables that have got one. `choices`: the new policies of the tables that are
+    /// rebuilt, by name. `None`: all are rebuilt with the policies that they have.
     pub(super) fn add_dictionaries(
         &self,
         choices: Option<&HashMap<String, PagePolicy>>,

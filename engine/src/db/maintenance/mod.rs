@@ -17,8 +17,8 @@ use crate::base::Result;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the first thread waits for an open transaction to free dropped pages (a checkpoint may become due
-/// meanwhile), and how long it sleeps if nothing wakes it.
+/// How long the first thread waits for an open transaction to end before it can free dropped pages (a checkpoint may
+/// become due meanwhile), and how long it sleeps if nothing wakes it.
 const MOST_WAIT: Duration = Duration::from_millis(100);
 
 /// How long a writer waits after an error: the device may be full for a while.

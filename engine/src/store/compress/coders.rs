@@ -51,7 +51,7 @@ pub(in crate::store) struct Coders {
     unzlib: zlib::Decoder,
     /// The decompressed bytes, to compare them with the original.
     again: Vec<u8>,
-    /// Decompression has given other bytes.
+    /// Decompressing a page has given bytes that differ from the page.
     was_wrong: bool,
 }
 

@@ -8,13 +8,13 @@ use crate::page::Page;
 use crate::store::FoundImage;
 use std::collections::HashMap;
 
-/// Reads the dictionaries at these places, the second copy of each if the first is damaged. If both copies of one are
+/// Reads the dictionaries at these places, or the second copy where the first is damaged. If both copies of one are
 /// damaged, the pages whose images name it cannot be read, and the others can. `read` reads a page; false if there is
 /// none.
 ///
 /// # Errors
-/// An error of the device in a copy, if the other copy is not sound either. It may be temporary, and recovery would
-/// then skip the operations of all pages that need the dictionary. `is_rescue`: such a copy counts as damaged.
+/// An error of the device while a copy is read, if the other copy is not sound either. The error may be temporary. If
+/// the copy counted as damaged, as with `is_rescue`, recovery would skip the operations of all pages that need it.
 pub(in crate::store) fn load(
     dictionaries: &Dictionaries,
     places: &[DictionaryPlace],

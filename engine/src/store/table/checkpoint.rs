@@ -231,7 +231,7 @@ impl TableStore {
         if run.1.is_empty() { Ok(()) } else { write(&run) }
     }
 
-    /// Frees these places. The lock is released between parts of them, so that reads and commits do not wait for all.
+    /// Frees these places. The lock is released between parts of them, so that reads and commits wait only for a part.
     fn release(&self, places: &[Extent]) {
         for part in places.chunks(FREED_TOGETHER) {
             let mut space = self.space.lock();
