@@ -49,7 +49,7 @@ pub(super) fn run(args: &Dump) -> Result<Completion> {
         dumping.writer.end()?;
     }
     let Dumping { writer, meter, count, losses } = dumping;
-    let target = writer.finish()?.into_inner().map_err(|error| Failure::output(error.into_error()))?;
+    let target = writer.finish()?.into_inner().map_err(|error| Failure::Output(error.into_error()))?;
     target.finish()?;
     losses.end(|line| meter.print(line), count, Some(total), "dumped")
 }

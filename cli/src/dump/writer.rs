@@ -53,13 +53,13 @@ impl<W: Write> Writer<W> {
     /// Ends the dump.
     pub(crate) fn finish(mut self) -> Result<W> {
         self.put(b"end\n")?;
-        self.out.flush().map_err(Failure::output)?;
+        self.out.flush().map_err(Failure::Output)?;
         Ok(self.out)
     }
 
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
         self.checksum = crc32c_append(self.checksum, bytes);
-        self.out.write_all(bytes).map_err(Failure::output)
+        self.out.write_all(bytes).map_err(Failure::Output)
     }
 }
 

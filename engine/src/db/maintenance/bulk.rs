@@ -262,6 +262,7 @@ impl BulkTable<'_> {
         self.check_failed()?;
         let BulkTable { mut load, mut entry, loader, bytes, .. } = self;
         let tx = load.tx;
+        let _schema = tx.schema.lock();
         tx.check_new(&load.name)?;
         let loaded = loader.finish(entry.tree.root)?;
         tx.write_root(entry.tree.root, loaded.root)?;

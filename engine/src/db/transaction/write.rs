@@ -18,7 +18,7 @@ use crate::page::Record;
 use crate::store::PlaceBytes;
 use crate::tree::Tree;
 use crate::txn::{Durability, EntryDelta, LastWrite, OwnedRecord, Runs, WriteSet, WriterGuard};
-use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
+use parking_lot::{ArcMutexGuard, Mutex, RawMutex, ReentrantMutex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +49,9 @@ pub(crate) type Adopted = (PageId, Option<PlaceBytes>);
 pub struct WriteTransaction {
     pub(crate) shared: Arc<Handle>,
     pub(super) writer: Option<WriterGuard>,
+    /// Threads that share the transaction create, drop and rename tables one at a time. Such a change looks a name up
+    /// and then changes it, and calls others, so a thread can take this lock again.
+    pub(crate) schema: ReentrantMutex<()>,
     pub(super) names: Mutex<BTreeMap<String, Name>>,
     pub(super) dropped: Mutex<Vec<(Tree, Runs)>>,
     pub(crate) adopted: Mutex<Vec<Adopted>>,
@@ -80,6 +83,7 @@ impl WriteTransaction {
         WriteTransaction {
             shared,
             writer: Some(writer),
+            schema: ReentrantMutex::default(),
             names: Mutex::default(),
             dropped: Mutex::default(),
             adopted: Mutex::default(),
@@ -189,6 +193,7 @@ impl WriteTransaction {
         value_type: &str,
         options: TableOptions,
     ) -> Result<UntypedTable<'_>> {
+        let _schema = self.schema.lock();
         self.check_new(name)?;
         let spec = TableSpec::of_names(key_type, value_type, options)?;
         Ok(self.untyped(self.open(name, Some(&spec))?))
@@ -255,6 +260,7 @@ impl WriteTransaction {
     /// # Errors
     /// [`Error::TableState`] if this transaction has it open.
     pub fn drop_table(&self, name: &str) -> Result<bool> {
+        let _schema = self.schema.lock();
         let Some(state) = self.take_name(name)? else { return Ok(false) };
         let mut adopted = self.adopted.lock();
         let run_records = state.writes.points().filter_map(|(_, record)| record).filter(|record| record.large);
@@ -291,6 +297,7 @@ impl WriteTransaction {
     /// table open.
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
         check_name(to)?;
+        let _schema = self.schema.lock();
         let missing = || Error::NoTable { table: from.to_owned() };
         if !self.exists(from)? {
             return Err(missing());
@@ -325,6 +332,7 @@ impl WriteTransaction {
     /// # Errors
     /// An error of reading the catalog, and [`Error::TableState`] if this transaction has a table open.
     pub fn tables(&self) -> Result<Vec<TableInfo>> {
+        let _schema = self.schema.lock();
         // The transaction sees all applied commits, also those that snapshots do not see yet.
         for info in super::read::tables(&self.shared.engine, Lsn::MAX)? {
             if !self.names.lock().contains_key(&info.name) {
@@ -362,6 +370,7 @@ impl WriteTransaction {
     }
 
     fn open(&self, name: &str, spec: Option<&TableSpec<'_>>) -> Result<ArcMutexGuard<RawMutex, TableState>> {
+        let _schema = self.schema.lock();
         let mut names = self.names.lock();
         if let Some(Name::Open(state)) = names.get(name) {
             return state.try_lock_arc().ok_or_else(|| open_twice(name));
