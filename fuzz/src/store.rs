@@ -155,6 +155,7 @@ pub fn meta() -> Meta {
         store_lsn: Lsn(10),
         last: Lsn(10),
         high_water: 700,
+        maps: 0,
         life: WriteTotals::default(),
     }
 }

@@ -10,7 +10,7 @@ pub enum Fault {
     FailSync,
     /// A read returns an error.
     FailRead,
-    /// A read returns, but one byte is wrong. The bytes on the device are right.
+    /// A read returns, but the second half of its bytes is wrong. The bytes on the device are right.
     SpoilRead,
     /// A write returns an error, and nothing is written.
     FailWrite,

@@ -332,8 +332,9 @@ impl Disk for FailingDisk {
             _ if buf.is_empty() => {}
             _ => return Err(self.error("cannot read", ErrorKind::UnexpectedEof)),
         }
-        if let (Some(byte), true) = (buf.first_mut(), state.triggers.strikes(Fault::SpoilRead, &self.name)) {
-            *byte ^= 0x40;
+        if !buf.is_empty() && state.triggers.strikes(Fault::SpoilRead, &self.name) {
+            let half = buf.len() / 2;
+            buf.iter_mut().skip(half).for_each(|byte| *byte = !*byte);
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use super::{DEVICE_BLOCK, LogConfig, LogPosition, LogShape, damage};
 use crate::base::{Error, Lsn, Result};
 use crate::io::OpenMode;
 use std::collections::VecDeque;
+use std::path::Path;
 
 /// Finds the log on the volume and returns a reader at `from`, the redo point; `None` if this database has no log.
 /// `known_durable` is an LSN that the caller knows to be durable, at least `from`: a log that ends before it has lost
@@ -42,13 +43,16 @@ fn begin(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Opt
     }
     let damage = survey.damaged_last().map(|number| {
         let segment = config.volume.path(&segment::name(&config, number));
-        Error::CorruptLog { lsn: from.lsn, what: format!("the header of {} is damaged", segment.display()) }
+        Error::CorruptLog { lsn: from.lsn, what: damaged_header(&segment) }
     });
     let plan = survey.plan(from);
     let Some(&first) = plan.first() else {
         let log = config.volume.path(&segment::name(&config, survey.highest));
         return Err(match survey.damaged {
-            Some(_) => Error::CorruptLog { lsn: from.lsn, what: "the header of its segment is damaged".into() },
+            Some(number) => {
+                let segment = config.volume.path(&segment::name(&config, number));
+                Error::CorruptLog { lsn: from.lsn, what: damaged_header(&segment) }
+            }
             None => Error::MissingLog { path: config.database_path(), log },
         });
     };
@@ -75,6 +79,13 @@ fn begin(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Opt
     Ok(Some(reader))
 }
 
+fn damaged_header(segment: &Path) -> String {
+    format!(
+        "the header of {} is damaged; if it is not a file of this database, give it another name",
+        segment.display()
+    )
+}
+
 fn open_window(config: &LogConfig, header: &SegmentHeader) -> Result<FileWindow> {
     FileWindow::new(config.volume.open(&segment::name(config, header.number), OpenMode::Read)?)
 }
@@ -88,6 +99,16 @@ pub struct LogEnd {
     pub epoch: u32,
     /// The checksum of the last batch, from which the next one continues.
     pub chain: u32,
+}
+
+/// A batch that may not be on the device.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unproven {
+    pub(super) start: Lsn,
+    /// Its offset in the file.
+    pub(super) offset: u64,
+    /// The checksum of the batch before it.
+    chain: u32,
 }
 
 /// Reads the batches of a log in order. [`read`] creates it.
@@ -106,8 +127,8 @@ pub struct LogReader {
     seed: u32,
     pub(super) from: LogPosition,
     known_durable: Lsn,
-    /// The start and the file offset of each batch of this segment that no later batch has shown to be durable.
-    unproven: VecDeque<(Lsn, u64)>,
+    /// The batches of this segment that no later batch has shown to be durable.
+    unproven: VecDeque<Unproven>,
     finished: bool,
     /// True if damage ends the log without an error.
     tolerant: bool,
@@ -174,9 +195,25 @@ impl LogReader {
         self.offset
     }
 
-    /// The part of the current segment, from offset to offset, that was read but may not be on the device.
-    pub(super) fn unproven(&self) -> Option<(u64, u64)> {
-        self.unproven.front().map(|(_, offset)| (*offset, self.offset))
+    /// The batches of the current segment that were read but may not be on the device, each with the offset of its end
+    /// and of the padding after it.
+    pub(super) fn unproven(&self) -> impl Iterator<Item = (Unproven, u64)> {
+        let ends = self.unproven.iter().skip(1).map(|next| next.offset).chain([self.offset]);
+        self.unproven.iter().copied().zip(ends)
+    }
+
+    /// Fails if `bytes`, which were read again, do not begin with the batch that was read before.
+    pub(super) fn check_again(&self, batch: &Unproven, bytes: &[u8]) -> Result<()> {
+        let header = BatchHeader::decode(bytes, self.seed).filter(|header| header.start == batch.start);
+        let payload = |header: &BatchHeader| {
+            let end = BATCH_HEADER.saturating_add(header.length);
+            bytes.get(BATCH_HEADER..end).is_some_and(|payload| header.proves(batch.chain, payload))
+        };
+        if header.as_ref().is_some_and(payload) {
+            return Ok(());
+        }
+        let what = "recovery read a valid batch, and later another content: the device is not reliable".to_owned();
+        Err(Error::CorruptLog { lsn: batch.start, what })
     }
 
     /// Reads up to `lsn`, which must be where a batch starts or the log ends.
@@ -207,6 +244,15 @@ impl LogReader {
 
     /// Reads the batch at the current position, which in a sparse segment may be the next device block.
     fn read_batch(&mut self) -> Result<Option<Batch>> {
+        if let Some(batch) = self.try_read_batch()? {
+            return Ok(Some(batch));
+        }
+        // The log may end here. A recovery cuts it at its end, so one wrong read must not decide that.
+        self.window.forget();
+        self.try_read_batch()
+    }
+
+    fn try_read_batch(&mut self) -> Result<Option<Batch>> {
         if let Some(batch) = self.read_batch_at(self.offset)? {
             return Ok(Some(batch));
         }
@@ -228,8 +274,8 @@ impl LogReader {
             return Ok(None);
         }
         let batch = Batch { start: header.start, end: header.end(), kind: header.kind, payload: payload.to_vec() };
-        while self.unproven.pop_front_if(|(start, _)| *start < header.durable).is_some() {}
-        self.unproven.push_back((header.start, offset));
+        while self.unproven.pop_front_if(|batch| batch.start < header.durable).is_some() {}
+        self.unproven.push_back(Unproven { start: header.start, offset, chain: self.end.chain });
         let end = behind.saturating_add(header.length as u64);
         self.bytes = self.bytes.saturating_add(end.saturating_sub(self.offset));
         self.offset = end;

@@ -5,12 +5,14 @@ use super::DEVICE_BLOCK;
 use super::reader::LogReader;
 use super::segment::{self, SegmentHeader};
 use super::tail::Older;
+use super::window::FileWindow;
 use super::writer::Log;
 use crate::base::Result;
-use crate::io::{OpenMode, WriteKind};
+use crate::io::{Disk, OpenMode, WriteKind};
+use std::sync::Arc;
 
 /// Bytes copied at once.
-const STEP: u64 = 1 << 20;
+const STEP: usize = 1 << 20;
 
 impl Log {
     /// Continues after a recovery: reads the rest of the log, syncs everything that was read, and starts a segment of a
@@ -73,16 +75,29 @@ fn secure(reader: &LogReader) -> Result<()> {
         open(header)?.sync()?;
     }
     let disk = open(last)?;
-    if let Some((mut at, end)) = reader.unproven() {
-        let mut buffer = Vec::new();
-        while at < end {
-            let len = end.saturating_sub(at).min(STEP);
-            buffer.resize(usize::try_from(len).unwrap_or(0), 0);
-            disk.read_at(at, &mut buffer)?;
-            disk.write_as(WriteKind::Log, at, &buffer)?;
-            at = at.saturating_add(len);
-        }
-    }
+    write_again(reader, &disk)?;
     disk.sync()?;
     reader.config.volume.sync()
+}
+
+/// Writes the batches again that are not known to be durable. What is read for this is checked, because a wrong read
+/// would destroy a batch.
+fn write_again(reader: &LogReader, disk: &Arc<dyn Disk>) -> Result<()> {
+    let mut window = FileWindow::new(disk.clone())?;
+    let (mut buffer, mut begin) = (Vec::new(), 0);
+    let end_of_log = reader.offset();
+    for (batch, end) in reader.unproven() {
+        if buffer.is_empty() {
+            begin = batch.offset;
+        }
+        let len = usize::try_from(end.saturating_sub(batch.offset)).unwrap_or(usize::MAX);
+        let bytes = window.get(batch.offset, len)?.unwrap_or_default();
+        reader.check_again(&batch, bytes)?;
+        buffer.extend_from_slice(bytes);
+        if buffer.len() >= STEP || end >= end_of_log {
+            disk.write_as(WriteKind::Log, begin, &buffer)?;
+            buffer.clear();
+        }
+    }
+    Ok(())
 }

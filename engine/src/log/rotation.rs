@@ -111,9 +111,11 @@ impl Log {
         Log::create_after(config, epoch, start, &stale)
     }
 
-    /// The numbers of all segments of this prefix.
+    /// The numbers of all segments of this prefix. Files that are no segments do not count.
     pub(crate) fn stale(config: &LogConfig) -> Result<Vec<u32>> {
-        segment::numbers(config)
+        let mut numbers = segment::numbers(config)?;
+        numbers.retain(|number| !matches!(segment::inspect(config, *number), Ok(SegmentFile::Other)));
+        Ok(numbers)
     }
 
     /// Removes the segments in `stale`, durably. The database must be closed: it needs none of them.
@@ -323,13 +325,6 @@ impl Log {
         Ok(())
     }
 
-    /// True if the record at `first` and all later ones stay in the log after [`Log::remove_before`] with `lsn`. The
-    /// caller must not begin a segment between this call and that one.
-    pub fn keeps_after_removal(&self, first: Lsn, lsn: Lsn) -> bool {
-        let tail = self.tail.lock();
-        !tail.older.iter().any(|older| older.end <= lsn && older.end > first)
-    }
-
     /// Makes a segment a spare file, durably. False if it should be removed.
     fn keep(&self, rotation: &mut Rotation, segment: &SegmentHeader) -> Result<bool> {
         let room = rotation.room();
@@ -414,7 +409,7 @@ impl Log {
         };
         let is_ours = |number: &u32| match segment::inspect(&self.config, *number) {
             Ok(SegmentFile::Ours(_) | SegmentFile::Spare) => true,
-            Ok(SegmentFile::Foreign) | Err(Error::NotFound { .. }) => false,
+            Ok(SegmentFile::Foreign | SegmentFile::Other) | Err(Error::NotFound { .. }) => false,
             // Another database may be creating a segment.
             Ok(SegmentFile::Cut) => cut.contains(number),
             Ok(SegmentFile::Damaged) | Err(_) => known.contains(number),

@@ -61,6 +61,8 @@ pub(super) enum SegmentFile {
     Cut,
     /// No valid header, but content after it: the header was damaged later.
     Damaged,
+    /// A small file that does not begin like a segment. Somebody has given it this name.
+    Other,
 }
 
 /// The name of segment `number`.
@@ -193,7 +195,12 @@ pub(super) fn inspect(config: &LogConfig, number: u32) -> Result<SegmentFile> {
 
 fn inspect_disk(config: &LogConfig, disk: Arc<dyn Disk>, number: u32) -> Result<SegmentFile> {
     let mut window = FileWindow::new(disk)?;
-    let Some(block) = window.get(0, USED)? else { return Ok(SegmentFile::Cut) };
+    let len = usize::try_from(window.size()).unwrap_or(USED).min(USED);
+    let front = window.get(0, len)?.unwrap_or_default();
+    let begins_as_one = front.iter().all(|byte| *byte == 0) || front.starts_with(&MAGIC.to_le_bytes());
+    let Some(block) = window.get(0, USED)? else {
+        return Ok(if begins_as_one { SegmentFile::Cut } else { SegmentFile::Other });
+    };
     let sound = checksum(bytes::slice(block, 0, CHECKED)) == bytes::get_u32(block, CHECKED);
     let has_next = bytes::get_u32(block, 36) & HAS_NEXT != 0;
     let shape = match bytes::get_u32(block, 36) & !HAS_NEXT {
@@ -226,7 +233,11 @@ fn inspect_disk(config: &LogConfig, disk: Arc<dyn Disk>, number: u32) -> Result<
             }));
         }
     }
-    Ok(if has_content(&mut window)? { SegmentFile::Damaged } else { SegmentFile::Cut })
+    Ok(match has_content(&mut window)? {
+        true => SegmentFile::Damaged,
+        false if begins_as_one => SegmentFile::Cut,
+        false => SegmentFile::Other,
+    })
 }
 
 /// True if any byte after the header block is not zero.

@@ -41,7 +41,7 @@ impl LogSurvey {
             match segment::inspect(config, number)? {
                 SegmentFile::Ours(header) => survey.ours.push(header),
                 SegmentFile::Spare => survey.spare.push(number),
-                SegmentFile::Foreign => {}
+                SegmentFile::Foreign | SegmentFile::Other => {}
                 SegmentFile::Cut => survey.cut.push(number),
                 SegmentFile::Damaged => survey.damaged = Some(number),
             }

@@ -27,6 +27,11 @@ impl FileWindow {
         self.size
     }
 
+    /// Forgets the bytes that it holds: it reads them again.
+    pub(super) fn forget(&mut self) {
+        self.held.clear();
+    }
+
     /// `len` bytes at `offset`, or `None` if the file ends before them.
     pub(super) fn get(&mut self, offset: u64, len: usize) -> Result<Option<&[u8]>> {
         let needed = len as u64;

@@ -226,19 +226,12 @@ pub trait StoreCheckpoints {
         (0, 0)
     }
 
-    /// Makes the frozen state and all images written before it durable, with `meta` in the superblock. Frees everything
-    /// that only the checkpoint before refers to.
+    /// Makes the frozen state and all images written before it durable, with `meta` in both superblocks: the older one
+    /// first needs the log that the caller removes afterwards. Then frees everything that only the checkpoint before
+    /// refers to.
     ///
     /// After an error the last durable checkpoint is still valid, and a new freeze may be tried unless a sync failed.
     fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()>;
-
-    /// Like `finish`, for a checkpoint that keeps the log since the previous checkpoint. If the new superblock is lost,
-    /// a recovery begins with the older superblock and finds a complete log. So a store with places must not use the
-    /// places of the older superblock again while that superblock is valid. A store with fixed positions of pages needs
-    /// nothing more: the LSN of a page says which records the page contains.
-    fn finish_and_keep_log(&self, frozen: Frozen, meta: Meta) -> Result<()> {
-        self.finish(frozen, meta)
-    }
 
     /// Marks the file as closed: both superblocks get `meta`. Call it after a checkpoint. Nothing may be written after
     /// it.

@@ -32,7 +32,7 @@ pub const SUPERBLOCK: usize = 4096;
 /// Bytes at the front of the file that belong to the two superblocks.
 pub const FRONT: usize = 2 * SUPERBLOCK;
 /// The most bytes that a store can keep in a superblock.
-pub const MAX_OWN: usize = LIFE - OWN;
+pub const MAX_OWN: usize = MAPS - OWN;
 
 // The magic, the version and the checksum are at the same offsets in every version.
 const VERSION: usize = 8;
@@ -48,6 +48,7 @@ const STORE_LSN: usize = 64;
 const LAST: usize = 72;
 const OWN_LEN: usize = 80;
 const OWN: usize = 84;
+const MAPS: usize = LIFE - 4;
 const LIFE: usize = CHECKSUM - TOTALS;
 const CHECKSUM: usize = SUPERBLOCK - 4;
 const FLAG_CLEAN: u32 = 1;
@@ -71,6 +72,8 @@ pub struct Meta {
     pub last: Lsn,
     /// Every page id that the store has is smaller.
     pub high_water: u32,
+    /// The number of allocation maps at the store LSN. Maps are never freed, so if the store has fewer, one is lost.
+    pub maps: u32,
     /// The totals of the writes since the database was created, this superblock included. [`super::DatabaseFile`] fills
     /// it in.
     pub life: WriteTotals,
@@ -109,6 +112,7 @@ impl Superblock {
         assert!(self.own.len() <= MAX_OWN, "a store keeps {} bytes in the superblock", self.own.len());
         put_u32(&mut bytes, OWN_LEN, u32_of(self.own.len()));
         put(&mut bytes, OWN, &self.own);
+        put_u32(&mut bytes, MAPS, meta.maps);
         meta.life.encode(&mut bytes, LIFE);
         let crc = checksum(slice(&bytes, 0, CHECKSUM));
         put_u32(&mut bytes, CHECKSUM, crc);
@@ -137,6 +141,7 @@ impl Superblock {
             store_lsn: Lsn(get_u64(bytes, STORE_LSN)),
             last: Lsn(get_u64(bytes, LAST)),
             high_water: get_u32(bytes, HIGH_WATER),
+            maps: get_u32(bytes, MAPS),
             life: WriteTotals::decode(bytes, LIFE),
         };
         let own = get_u32(bytes, OWN_LEN) as usize;
@@ -217,10 +222,18 @@ impl Chosen {
     /// the store in it.
     pub(crate) fn unknown(kind: StoreKind, page_size: usize) -> Chosen {
         let never = Lsn(1);
-        let (redo, store_lsn, last) = (never, never, never);
-        let life = WriteTotals::default();
-        let meta =
-            Meta { database_id: 0, page_size, clean: true, epoch: 0, redo, store_lsn, last, high_water: 1, life };
+        let meta = Meta {
+            database_id: 0,
+            page_size,
+            clean: true,
+            epoch: 0,
+            redo: never,
+            store_lsn: never,
+            last: never,
+            high_water: 1,
+            maps: 0,
+            life: WriteTotals::default(),
+        };
         let superblock = Superblock { meta, kind, sequence: 0, own: Vec::new() };
         Chosen { superblock, slot: 0, other_damaged: false }
     }
@@ -281,6 +294,7 @@ pub(crate) mod tests {
             store_lsn: Lsn(120),
             last: Lsn(200),
             high_water: 100_000,
+            maps: 7,
             life: WriteTotals::of_superblock(77),
         }
     }

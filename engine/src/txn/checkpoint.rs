@@ -28,7 +28,7 @@
 use super::engine::Engine;
 use super::redo_work::Amount;
 use crate::base::watermark::Watermark;
-use crate::base::{Error, Lsn, Result};
+use crate::base::{Error, Lsn, Result, bytes};
 use crate::log::Log;
 use crate::store::PageStore;
 use parking_lot::Mutex;
@@ -217,27 +217,20 @@ impl Engine {
     /// one.
     fn finish_store(&self, store: &dyn PageStore, redo: Option<Lsn>) -> Result<()> {
         let log = self.log()?;
-        let (frozen, store_lsn) = {
+        let (frozen, store_lsn, maps) = {
             let _between_batches = self.apply.lock();
             // A commit that has failed meanwhile takes back pages that the log already contains.
             self.check_poison()?;
-            (store.freeze(), log.appended())
+            (store.freeze(), log.appended(), self.map_count())
         };
         log.make_durable(store_lsn).inspect_err(|cause| self.poison(cause))?;
         let mut meta = store.file().meta();
-        let before = meta.redo;
         (meta.store_lsn, meta.last) = (store_lsn, store_lsn);
-        meta.high_water = self.ids.lock().high();
+        (meta.high_water, meta.maps) = (self.ids.lock().high(), bytes::u32_of(maps));
         if let Some(redo) = redo {
             (meta.redo, meta.epoch) = (redo, log.epoch());
         }
-        // If the log keeps all records from the redo point of the older superblock on, a recovery can begin with that
-        // superblock. Otherwise a recovery with that superblock reports that the log is missing.
-        if log.keeps_after_removal(before, meta.redo) {
-            store.finish_and_keep_log(frozen, meta)
-        } else {
-            store.finish(frozen, meta)
-        }
+        store.finish(frozen, meta)
     }
 
     /// Takes a checkpoint of the places: superseded images can be overwritten then. Call it if

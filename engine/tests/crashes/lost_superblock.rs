@@ -109,6 +109,27 @@ fn with_the_older_superblock_a_database_is_right_or_says_that_it_is_damaged() ->
     Ok(())
 }
 
+/// Each checkpoint removes log, and frees places or slots.
+#[test]
+fn after_a_checkpoint_that_removes_log_either_superblock_is_enough() -> Result<()> {
+    for (store, damaged) in STORES.into_iter().flat_map(|store| [(store, 0), (store, 1)]) {
+        let volume = FailingVolume::new(1);
+        let db = options().store(store).create_on(Arc::new(volume.clone()), NAME)?;
+        for value in 2..5 {
+            change(&db, TABLE, 0..KEYS, Some(value))?;
+            db.checkpoint()?;
+        }
+        change(&db, OTHER, 0..KEYS, Some(9))?;
+        let after = volume.crash(Cut { event: volume.events(), choice: CutChoice::DropUnsynced });
+        after.flip_bits(NAME, damaged * SUPERBLOCK + 100, 0xa5)?;
+        let db = options().open_on(Arc::new(after), NAME)?;
+        assert_eq!(db.verify(|_| ())?.findings, [], "{store}, superblock {damaged}");
+        let found = (count(&db, TABLE, 4)?, count(&db, OTHER, 9)?);
+        assert_eq!(found, (KEYS as usize, KEYS as usize), "{store}, superblock {damaged}");
+    }
+    Ok(())
+}
+
 /// A checkpoint of the places frees places that the superblock before it refers to, and the log stays. So it writes
 /// both superblocks.
 #[test]

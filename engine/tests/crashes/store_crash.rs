@@ -96,6 +96,7 @@ impl Shape {
             store_lsn: Lsn(redo),
             last: Lsn(redo),
             high_water: PAGES,
+            maps: 0,
             life: WriteTotals::default(),
         }
     }

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const NAME: &str = "forest";
+const SUPERBLOCK: usize = 4096;
 const SECTOR: usize = 512;
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -329,21 +330,21 @@ fn a_file_that_is_not_a_database_is_refused() -> Result<()> {
     Ok(())
 }
 
+/// The device loses the write of one superblock, and later damages the other one.
 #[test]
 fn an_older_superblock_does_not_bring_older_entries_back() -> Result<()> {
     let (volume, db) = build(StoreKind::Table)?;
+    let older = content(&volume, NAME)[..SUPERBLOCK].to_vec();
     db.checkpoint()?;
     let crashed = damaged(&volume, NAME, 0, b"");
     db.close()?;
-    let mut reported = 0;
     for slot in [0, 1] {
-        let copy = damaged(&crashed, NAME, slot * 4096 + 64, &[0xA5; SECTOR]);
+        let lost = damaged(&crashed, NAME, (1 - slot) * SUPERBLOCK, &older);
+        let copy = damaged(&lost, NAME, slot * SUPERBLOCK + 64, &[0xA5; SECTOR]);
         let (lost, damage) = rescue(copy, Old::Never, &format!("superblock {slot}"))?;
         assert_eq!(lost, [0; 4], "{damage:?}");
-        reported +=
-            damage.iter().filter(|found| matches!(found, Damage::Superblock { slot: it } if *it == slot)).count();
+        assert!(damage.iter().any(|found| matches!(found, Damage::Superblock { slot: it } if *it == slot)), "{slot}");
     }
-    assert_eq!(reported, 1, "without the older one it opens as ever");
     Ok(())
 }
 

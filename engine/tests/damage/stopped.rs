@@ -4,8 +4,8 @@
 use crate::workload::stores::STORES;
 use duramen::db::StoreKind;
 use duramen::io::{OpenMode, Volume};
-use duramen::{Database, Error, Result, TableDef};
-use duramen_sim::FailingVolume;
+use duramen::{Database, Durability, Error, Result, TableDef};
+use duramen_sim::{Cut, CutChoice, FailingVolume};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -116,6 +116,37 @@ fn a_damaged_allocation_map_stops_writers_only() -> Result<()> {
         let at = bytes.chunks(GRAIN).skip(FRONT / GRAIN).position(is_map).expect("the image of page 0") * GRAIN;
         flip(&path, FRONT + at + 100);
         opens_for_reading(&path, ENTRIES..ENTRIES + 1, "the allocation map is corrupt: page 0")?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_lost_allocation_map_stops_writers_only() -> Result<()> {
+    let volume = FailingVolume::new(1);
+    let db = options().store(StoreKind::Shadow).create_on(Arc::new(volume.clone()), "t.duramen")?;
+    fill(&db)?;
+    db.checkpoint()?;
+    let mut tx = db.begin_write()?;
+    tx.set_durability(Durability::Commit);
+    // The same length: no page is allocated, so the log does not name the map.
+    (0..ENTRIES).try_for_each(|key| tx.open_table(TABLE)?.put(key, &[key as u8; 900][..]))?;
+    tx.commit()?;
+    let killed = volume.crash(Cut { event: volume.events(), choice: CutChoice::KeepAll });
+    let file = killed.open("t.duramen", OpenMode::Write)?;
+    let mut cell = vec![0; 2 * 4096 + 2 * 4096];
+    file.read_at(FRONT as u64, &mut cell)?;
+    assert!(cell.iter().any(|byte| *byte != 0), "the cell of page 0 is not there");
+    file.write_at(FRONT as u64, &vec![0; cell.len()])?;
+    drop(file);
+    for _ in 0..2 {
+        let db = options().open_on(Arc::new(killed.clone()), "t.duramen")?;
+        assert_eq!(readable(&db)?, ENTRIES);
+        match db.begin_write() {
+            Err(stopped @ Error::Poisoned { .. }) => assert!(stopped.to_string().contains("the allocation map")),
+            other => panic!("{:?}", other.map(drop)),
+        }
+        assert!(!db.verify(|_| ())?.findings.is_empty());
+        assert!(db.close().is_err());
     }
     Ok(())
 }

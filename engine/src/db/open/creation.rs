@@ -96,6 +96,7 @@ impl Creation {
                 store_lsn: FIRST_LSN,
                 last: FIRST_LSN,
                 high_water: 1,
+                maps: 0,
                 life: WriteTotals::default(),
             };
             let options = StoreOptions { kind, delta: options.delta.unwrap_or_default() };

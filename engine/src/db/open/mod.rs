@@ -134,6 +134,7 @@ impl Builder {
         let known = opened.store.ids_end().max(given).div_ceil(ids_per_map(meta.page_size));
         let high = meta.high_water.min(known.saturating_mul(ids_per_map(meta.page_size))).max(given);
         let ids = PageIds::new(meta.page_size, high);
+        let missing = opened.missing_map();
         let mut engine = Engine::new(opened.pool, Some(opened.store), opened.slot, ids, redone.end);
         if !opened.meta.clean {
             engine = engine.recovered(redone.recovery(began.elapsed()), std::mem::take(&mut redone.pages));
@@ -143,7 +144,7 @@ impl Builder {
         }
         let log_bytes = redone.log_bytes;
         engine.withhold(redone.end, redone.freed.iter());
-        engine.load_maps(high, &reserved, &redone.freed)?;
+        engine.load_maps(high, &reserved, &redone.freed, missing.as_ref().map(|(_, cause)| cause))?;
         engine.finish_opening(&catalog_tree(), redone, !opened.meta.clean, is_new(&meta))?;
         if !opened.meta.clean {
             self.note_recovery(log_bytes, log_bytes);
@@ -303,9 +304,24 @@ impl Opened {
         Ok(Ok(log))
     }
 
+    /// The ids of all possible allocation maps.
+    fn possible_maps(&self) -> impl Iterator<Item = PageId> {
+        (0..self.meta.high_water).step_by(ids_per_map(self.meta.page_size) as usize).map(PageId)
+    }
+
     fn maps(&self) -> impl Iterator<Item = PageId> {
-        let maps = (0..self.meta.high_water).step_by(ids_per_map(self.meta.page_size) as usize).map(PageId);
-        maps.filter(|map| self.pool.exists(*map))
+        self.possible_maps().filter(|map| self.pool.exists(*map))
+    }
+
+    /// If there are fewer allocation maps than the last checkpoint had: the first page that may be the missing one, and
+    /// the error. A page store that does not know its pages sees no difference between a page that it never had and
+    /// one that reads as zeros.
+    fn missing_map(&self) -> Option<(PageId, Error)> {
+        if self.maps().count() >= self.meta.maps as usize {
+            return None;
+        }
+        let first = self.possible_maps().find(|map| !self.pool.exists(*map)).unwrap_or(PageId(0));
+        Some((first, map_damaged(first, &format!("it has no content, and there were {} maps", self.meta.maps))))
     }
 
     /// Fails if it is unknown which places and pages are free. Then nothing must be written.
@@ -316,7 +332,7 @@ impl Opened {
 
     /// The damaged allocation maps and their errors.
     pub(super) fn damaged_maps(&self) -> Result<Vec<(PageId, Error)>> {
-        let mut damaged = Vec::new();
+        let mut damaged: Vec<(PageId, Error)> = self.missing_map().into_iter().collect();
         for map in self.maps() {
             match self.pool.read(map) {
                 Err(Error::Corrupt { page, what }) => damaged.push((page, map_damaged(page, &what))),
@@ -407,7 +423,7 @@ fn recover(config: LogConfig, opened: &Opened, progress: &mut dyn FnMut(u64, u64
     let mut ahead = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
     store.file().secure()?;
     let freed = Redo::first_pass(&**store, meta.store_lsn, &mut ahead)?;
-    let log_bytes = ahead.bytes();
+    let (log_bytes, end) = (ahead.bytes(), ahead.end_state().lsn);
     let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
     // The log is resumed before redo, which may evict pages: the end of the log may be in the file cache only.
     let resumed = match Log::resume(ahead) {
@@ -416,6 +432,11 @@ fn recover(config: LogConfig, opened: &Opened, progress: &mut dyn FnMut(u64, u64
     };
     let redo = Redo::new(pool, &**store, meta.store_lsn, meta.high_water).without(freed);
     let redone = redo.run(&mut reader, &mut |done| progress(done, log_bytes))?;
+    if redone.end != end {
+        // Both are valid logs, so something was read wrongly. The log stays, and another recovery can read it.
+        let what = format!("recovery read it up to here, and before up to LSN {end}: the device is not reliable");
+        return Err(Error::CorruptLog { lsn: redone.end, what });
+    }
     tracing::info!(end = %redone.end, applied = redone.applied, skipped = redone.skipped, "recovered");
     Ok((resumed, redone))
 }

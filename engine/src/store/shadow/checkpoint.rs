@@ -57,7 +57,7 @@ impl ShadowStore {
         Ok(())
     }
 
-    /// Writes the superblock of a checkpoint once all images are durable.
+    /// Writes both superblocks of a checkpoint once all images are durable.
     pub(super) fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
         let mut change = self.file.change()?;
         frozen.check_newest(self.state.lock().freezes)?;
@@ -83,7 +83,9 @@ impl ShadowStore {
         let count = self.state.lock().pages.count();
         let (policies, dictionaries) = (self.compression.policies(), self.compression.dictionary_places());
         let own = Own { generation, count, dictionaries, policies, ..Own::decode(change.own())? };
-        change.write(meta, own.encode())?;
+        let own = own.encode();
+        change.write(meta, own.clone())?;
+        change.write(meta, own)?;
         {
             let mut state = self.state.lock();
             state.synced_generation = generation;

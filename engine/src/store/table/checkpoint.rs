@@ -54,9 +54,9 @@ impl TableStore {
     }
 
     /// Writes chunks, groups and directory, syncs (which also makes all images before them durable), writes the
-    /// superblock, syncs, and frees the places that were superseded before the freeze. With `both`, it writes the other
-    /// superblock, too, before it returns.
-    pub(super) fn finish_table(&self, frozen: Frozen, meta: Meta, both: bool) -> Result<()> {
+    /// superblock, syncs, does the same with the other superblock, and frees the places that were superseded before the
+    /// freeze.
+    pub(super) fn finish_table(&self, frozen: Frozen, meta: Meta) -> Result<()> {
         let mut change = self.file.change()?;
         let captured = {
             let state = self.state.lock();
@@ -82,7 +82,7 @@ impl TableStore {
             self.space.lock().quarantine.append(&mut taken);
             return Err(error);
         }
-        let copied = if both { change.write(meta, written.directory.encode()) } else { Ok(()) };
+        let copied = change.write(meta, written.directory.encode());
         let mut free = self.set_locations(&captured, &written, change.meta().high_water);
         free.push(before.extent());
         free.extend(before.map.map(|map| map.extent()));

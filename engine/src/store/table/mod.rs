@@ -443,11 +443,7 @@ impl StoreCheckpoints for TableStore {
     }
 
     fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
-        self.finish_table(frozen, meta, false)
-    }
-
-    fn finish_and_keep_log(&self, frozen: Frozen, meta: Meta) -> Result<()> {
-        self.finish_table(frozen, meta, true)
+        self.finish_table(frozen, meta)
     }
 
     /// Images and chunks then have blocks of 4 KiB of their own, as the pages of the paper's baseline have: a write

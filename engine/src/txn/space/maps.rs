@@ -106,8 +106,18 @@ impl Engine {
 
     /// Reads from the allocation maps which page ids are free. Drops pages that are in no map: they were written by
     /// transactions that did not commit. The pages in `reserved` belong to a large transaction that recovery will
-    /// complete. The ids in `withheld` must not be used yet. A damaged map stops all writing.
-    pub(crate) fn load_maps(&self, high: u32, reserved: &BTreeSet<PageId>, withheld: &IdRanges) -> Result<()> {
+    /// complete. The ids in `withheld` must not be used yet. A damaged map stops all writing. `missing` is the error of
+    /// maps that are missing: then it is unknown for the ids of each map without an image whether they are in use.
+    pub(crate) fn load_maps(
+        &self,
+        high: u32,
+        reserved: &BTreeSet<PageId>,
+        withheld: &IdRanges,
+        missing: Option<&Error>,
+    ) -> Result<()> {
+        if let Some(missing) = missing {
+            self.poison(missing);
+        }
         let per_map = ids_per_map(self.page_size());
         let residents = self.pool.residents();
         for map in (0..high).step_by(per_map as usize).map(PageId) {
@@ -120,8 +130,10 @@ impl Engine {
                 }
                 known => known?,
             };
-            if known.is_some() {
-                self.map_created(map);
+            match known {
+                Some(_) => self.map_created(map),
+                None if missing.is_some() => continue,
+                None => {}
             }
             let is_free = |id: PageId| {
                 let taken = known.as_ref().is_some_and(|page| Page::new(page).bit(id.0 - map.0));
