@@ -15,6 +15,7 @@ mod long_keys;
 mod metrics;
 mod model;
 mod regressions;
+mod shared_transaction;
 mod strategies;
 mod untyped;
 

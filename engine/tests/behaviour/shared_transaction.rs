@@ -1,11 +1,15 @@
 //! Threads that share one writing transaction.
 
-use duramen::{Database, Error, Result, TableDef, TableOptions, WriteTransaction};
-use std::sync::Barrier;
+use duramen::db::Compression;
+use duramen::{Database, Durability, Error, Result, TableDef, TableOptions, WriteTransaction};
+use duramen_sim::{Cut, CutChoice, FailingVolume};
+use std::sync::{Arc, Barrier};
 
 const OLD: TableDef<u32, u32> = TableDef::new("old");
 const NEW: TableDef<u32, u32> = TableDef::new("new");
 const ROUNDS: u32 = 3000;
+/// Entries of a loaded table: many batches of pages.
+const LOADED: u32 = 60_000;
 
 /// The number of entries of all tables.
 fn entries(tx: &WriteTransaction) -> Result<u64> {
@@ -56,6 +60,40 @@ fn a_bulk_load_does_not_replace_a_table_that_another_thread_creates() -> Result<
         let finish = || load.lock().expect("no panic").take().expect("it runs once").finish();
         let (entries, loaded) = beside_a_creation(&tx, finish)?;
         assert_eq!(entries, if loaded { 2 } else { 1 }, "round {round}, loaded: {loaded}");
+    }
+    Ok(())
+}
+
+/// Loads a table in a transaction that another thread uses too.
+fn load(tx: &WriteTransaction, name: &str) -> Result<()> {
+    let options = TableOptions { compression: Compression::Lz4, ..TableOptions::default() };
+    let mut load = tx.bulk_load(name, "u32", "bytes", options, 1.0)?;
+    for key in 0..LOADED {
+        let mut value = [0; 100];
+        value[..50].fill_with(|| fastrand::u8(..));
+        load.push(&key.to_be_bytes(), &value)?;
+    }
+    load.finish().map(drop)
+}
+
+#[test]
+fn two_bulk_loads_beside_each_other_lose_no_page() -> Result<()> {
+    let volume = FailingVolume::new(1);
+    let options = || Database::builder().compression_threads(2).background(false);
+    let db = options().create_on(Arc::new(volume.clone()), "t.duramen")?;
+    let mut tx = db.begin_write()?;
+    tx.set_durability(Durability::Commit);
+    std::thread::scope(|scope| -> Result<()> {
+        let loads = ["left", "right"].map(|name| scope.spawn(|| load(&tx, name)));
+        loads.into_iter().try_for_each(|load| load.join().expect("no panic"))
+    })?;
+    tx.commit()?;
+    let killed = volume.crash(Cut { event: volume.events(), choice: CutChoice::KeepAll });
+    let db = options().open_on(Arc::new(killed), "t.duramen")?;
+    assert_eq!(db.verify(|_| ())?.findings, []);
+    let tx = db.begin_read()?;
+    for name in ["left", "right"] {
+        assert_eq!(tx.open_untyped(name)?.range(..).count(), LOADED as usize, "{name}");
     }
     Ok(())
 }

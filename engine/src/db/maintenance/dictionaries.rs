@@ -47,7 +47,9 @@ impl Database {
     /// # Errors
     /// An error of reading the catalog.
     pub fn dictionaries(&self) -> Result<Vec<DictionaryInfo>> {
-        let snapshot = self.begin_read()?.snapshot.lsn;
+        // It stays open, so that all reads here see the same commits.
+        let tx = self.begin_read()?;
+        let snapshot = tx.snapshot.lsn;
         let engine = &self.shared().engine;
         let (all, mut tables) = (dictionaries(engine, snapshot)?, HashMap::new());
         each_table(engine, snapshot, |name, entry| drop(tables.insert(entry.tree.table, (name, entry.policy))))?;

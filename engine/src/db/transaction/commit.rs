@@ -25,8 +25,9 @@ impl WriteTransaction {
     /// ```
     ///
     /// # Errors
-    /// The database is unchanged after [`Error::Full`], after [`Error::Forked`], and after an error of reading. Other
-    /// errors stop all writing ([`Error::Poisoned`]) until the database is opened again.
+    /// The database is unchanged after [`Error::Full`], after [`Error::Forked`], and after an error of reading a leaf.
+    /// Other errors stop all writing ([`Error::Poisoned`]) until the database is opened again. An error of reading
+    /// another page, such as an allocation map, while pages are changed is such an error.
     pub fn commit(mut self) -> Result<()> {
         self.shared.check_process()?;
         self.await_pages()?;

@@ -27,7 +27,10 @@ impl WriteTransaction {
     /// Waits for the batch before, and writes pages that the transaction has allocated. If `in_thread` is true, they
     /// are still being written when this returns.
     pub(crate) fn write_pages(&self, pages: PackedPages, in_thread: bool) -> Result<()> {
-        self.await_pages()?;
+        // Another thread may write for this transaction too. It waits, so that it cannot replace a batch that was not
+        // awaited.
+        let mut writing = self.unlogged_writer.0.lock();
+        self.await_batch(&mut writing)?;
         if pages.is_empty() {
             return Ok(());
         }
@@ -38,7 +41,7 @@ impl WriteTransaction {
         let pages = batch.clone();
         let work = move || write(&shared, std::mem::take(&mut *batch.lock()));
         match std::thread::Builder::new().name("duramen-pages".into()).spawn(work) {
-            Ok(thread) => *self.unlogged_writer.0.lock() = Some(thread),
+            Ok(thread) => *writing = Some(thread),
             // The system cannot start a thread.
             Err(_) => return self.note_written(write(&self.shared, std::mem::take(&mut *pages.lock()))),
         }
@@ -47,7 +50,11 @@ impl WriteTransaction {
 
     /// Waits for the batch that is being written, if there is one.
     pub(crate) fn await_pages(&self) -> Result<()> {
-        let Some(thread) = self.unlogged_writer.0.lock().take() else { return Ok(()) };
+        self.await_batch(&mut self.unlogged_writer.0.lock())
+    }
+
+    fn await_batch(&self, writing: &mut Option<JoinHandle<WriterResult>>) -> Result<()> {
+        let Some(thread) = writing.take() else { return Ok(()) };
         if let Err(error) = self.shared.check_process() {
             // The thread runs in the parent process only.
             std::mem::forget(thread);
