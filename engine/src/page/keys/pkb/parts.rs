@@ -23,9 +23,11 @@ pub(super) type PartialKey = [u8; FIELD + KeyListKind::LONGEST_PART as usize];
 /// Returns the part of `key` after `before`.
 #[inline]
 pub(super) fn part_of(before: Option<&[u8]>, key: &[u8]) -> PartialKey {
-    let offset = before.map_or(0, |before| bytes::common_prefix(before, key));
+    // Only two equal keys of the greatest length, which a damaged page can have, share more bytes than the field holds.
+    let offset = bytes::u16_clamped(before.map_or(0, |before| bytes::common_prefix(before, key)));
     let mut part = PartialKey::default();
-    bytes::put_u16(&mut part, 0, bytes::u16_of(offset));
+    bytes::put_u16(&mut part, 0, offset);
+    let offset = usize::from(offset);
     let rest = key.get(offset..).unwrap_or_default();
     bytes::put(&mut part, FIELD, rest.get(..PartialKey::default().len() - FIELD).unwrap_or(rest));
     part
@@ -164,4 +166,16 @@ fn compare_part(part: &[u8], wanted: &[u8]) -> PartComparison {
         }
     }
     PartComparison::Unknown(part.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::limits::MAX_KEY;
+
+    #[test]
+    fn equal_keys_of_the_greatest_length_have_a_part() {
+        let key = vec![7; MAX_KEY];
+        assert_eq!(part_of(Some(&key), &key)[..FIELD + 1], [255, 255, 7]);
+    }
 }
