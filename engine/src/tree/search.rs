@@ -370,8 +370,8 @@ impl PathStep {
 }
 
 /// Reads a page that is not in memory, and to which the latched page `from` refers. The latch is released meanwhile,
-/// and `hint` is called while nothing is latched. Returns the page, latched, or `None` if `from` has changed, so that
-/// it may not refer to the page any more.
+/// and `hint` is called while nothing is latched. Returns the page, latched, or `None` if `from` may not refer to the
+/// page any more.
 #[cold]
 #[inline(never)]
 fn read_missing<'s, S: PageRead>(
@@ -381,17 +381,20 @@ fn read_missing<'s, S: PageRead>(
     hint: impl FnOnce(),
 ) -> Result<Option<S::Ref<'s>>> {
     let page = Page::new(&from);
-    let (id, lsn) = (page.id(), page.lsn());
+    let (id, lsn, frees) = (page.id(), page.lsn(), store.frees());
     drop(from);
     hint();
     // An error counts only if the page still refers to the missing one; then it occurs again below.
     drop(store.read(missing));
     let Ok(from) = store.read(id) else { return Ok(None) };
-    // Each change of a page raises its LSN.
+    // Each change of a page raises its LSN. To free it is no change.
     if Page::new(&from).lsn() != lsn || Page::new(&from).id() != id {
         return Ok(None);
     }
-    store.read(missing).map(Some)
+    let found = store.read(missing);
+    // If `from` was freed, and then the tree changed or freed the missing page, the counter was raised before that. So
+    // it is compared while the missing page is latched.
+    if store.frees() == frees { found.map(Some) } else { Ok(None) }
 }
 
 /// The error of a page whose fences do not match the separators of its parent.

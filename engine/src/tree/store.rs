@@ -19,6 +19,10 @@ pub trait PageRead {
     /// if the device failed.
     fn read(&self, id: PageId) -> Result<Self::Ref<'_>>;
 
+    /// A counter that every freed page has raised before the tree changes further. A freed page keeps its content and its
+    /// LSN for a while, so only this counter tells that a page that was read again is still a page of the tree.
+    fn frees(&self) -> u64;
+
     /// Takes the shared latch of a page that is in memory. Returns `None` if it must be read from a device, or if
     /// another thread is reading it: then release all latches before [`PageRead::read`], which waits for the device.
     /// The page is probably not in the caches of the processor, so its first bytes are prefetched together.

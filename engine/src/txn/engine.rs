@@ -53,9 +53,9 @@ pub(crate) struct Engine {
     /// Subtrees that were detached and are not yet freed, by the LSN at which they were detached and their roots. The
     /// first can be freed first.
     pub(super) detached: Mutex<BTreeMap<(Lsn, PageId), Waiting>>,
-    /// The number of times that page ids were released. If it has not changed, a link that a cursor has noted still
-    /// leads to the same page.
-    pub(super) released: AtomicU64,
+    /// Raised when a page of a tree is freed, and when page ids are released. If it has not changed, a link that a
+    /// reader has noted still leads to the same page.
+    pub(super) frees: AtomicU64,
     /// Leaves that were split because they missed the targets of their tables.
     pub(super) overflow_splits: AtomicU64,
     /// Ids that were freed and must not be used again yet.
@@ -97,7 +97,7 @@ impl Engine {
             awaited: AtomicU64::new(0),
             lazy: AtomicU64::new(0),
             detached: Mutex::default(),
-            released: AtomicU64::new(0),
+            frees: AtomicU64::new(0),
             overflow_splits: AtomicU64::new(0),
             withheld: Withheld::default(),
             maps: Mutex::default(),

@@ -4,10 +4,12 @@
 
 use super::*;
 use crate::base::{Error, Lsn, PageId, Result};
-use crate::page::{NewEntry, PageOp, apply, insert_run};
+use crate::page::{NewEntry, Page, PageOp, apply, insert_run};
+use crate::tree::search::LeafTarget;
 use crate::tree::{KeyRange, PageRead, PageWrite};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,6 +19,9 @@ const PAGE_SIZE: usize = 256;
 struct LatchStore {
     pages: Vec<RwLock<Vec<u8>>>,
     free: Mutex<Vec<PageId>>,
+    /// Freed pages that keep their content until the writer calls [`LatchStore::release`].
+    freed: Mutex<Vec<PageId>>,
+    frees: AtomicU64,
     lsn: AtomicU64,
 }
 
@@ -29,6 +34,8 @@ thread_local! {
     static MISSED: Cell<bool> = const { Cell::new(false) };
     /// The state of the random numbers of a reader. 0: the thread is no reader, and finds all pages in memory.
     static RANDOM: Cell<u32> = const { Cell::new(0) };
+    /// The pages that a reader has loaded last: they are in memory.
+    static LOADED: RefCell<VecDeque<PageId>> = const { RefCell::new(VecDeque::new()) };
 }
 
 impl Drop for Shared<'_> {
@@ -59,7 +66,20 @@ impl LatchStore {
         LatchStore {
             pages: (0..pages).map(|_| RwLock::new(vec![0; PAGE_SIZE])).collect(),
             free: Mutex::new((1..pages).rev().map(PageId).collect()),
+            freed: Mutex::default(),
+            frees: AtomicU64::new(0),
             lsn: AtomicU64::new(0),
+        }
+    }
+
+    /// Lets freed pages be used again, as at the end of a batch.
+    fn release(&self) {
+        let freed = std::mem::take(&mut *self.freed.lock());
+        self.frees.fetch_add(1, Ordering::AcqRel);
+        for id in freed {
+            // A reader that still reads this page finds that it is not a page of the tree.
+            self.pages[id.0 as usize].write().fill(0xEE);
+            self.free.lock().push(id);
         }
     }
 }
@@ -84,10 +104,23 @@ impl PageRead for LatchStore {
         Ok(Shared(page.read()))
     }
 
+    fn frees(&self) -> u64 {
+        self.frees.load(Ordering::Acquire)
+    }
+
     fn fetch(&self, id: PageId) -> Option<Shared<'_>> {
         RANDOM.set(RANDOM.get().wrapping_mul(1_664_525).wrapping_add(u32::from(RANDOM.get() > 0) * 1_013_904_223));
-        MISSED.set(RANDOM.get() >> 30 == 1);
-        if MISSED.get() { None } else { self.read(id).ok() }
+        let is_missing = RANDOM.get() >> 30 == 1 && LOADED.with_borrow(|loaded| !loaded.contains(&id));
+        MISSED.set(is_missing);
+        if !is_missing {
+            return self.read(id).ok();
+        }
+        LOADED.with_borrow_mut(|loaded| {
+            loaded.push_back(id);
+            // More than the pages of a path.
+            loaded.len() > 8 && loaded.pop_front().is_some()
+        });
+        None
     }
 }
 
@@ -113,9 +146,8 @@ impl PageWrite for LatchStore {
     }
 
     fn free(&self, id: PageId) -> Result<()> {
-        // A reader that still reads this page finds that it is not a page of the tree.
-        self.latch(id)?.0.fill(0xEE);
-        self.free.lock().push(id);
+        self.freed.lock().push(id);
+        self.frees.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 }
@@ -140,10 +172,12 @@ fn write(tree: &Tree, store: &LatchStore, rounds: u32) {
             let n = (n * 7 + round * 31) % 900;
             tree.put(store, &passing(n), Record::inline(&[round as u8; 6]), |_| Ok(())).unwrap();
         }
+        store.release();
         for n in 0..200 {
             let n = (n * 11 + round * 17) % 900;
             tree.remove(store, &passing(n), |_| Ok(())).unwrap();
         }
+        store.release();
         // Only passing keys are between two steady keys. The keys `r...` are a separate range to detach.
         for n in 0..400u32 {
             tree.put(store, format!("r{n:04}").as_bytes(), Record::default(), |_| Ok(())).unwrap();
@@ -155,6 +189,7 @@ fn write(tree: &Tree, store: &LatchStore, rounds: u32) {
             {
             }
         }
+        store.release();
     }
 }
 
@@ -202,4 +237,90 @@ fn readers_find_all_entries_that_always_exist() {
     });
     let stats = tree.verify(&store, &mut |_| ()).unwrap();
     assert_eq!(stats.problems, []);
+}
+
+/// A reader's view of a store in which one page is not in memory. While that page is read for the first time, `change`
+/// changes the tree.
+struct Interrupted<'a> {
+    store: &'a LatchStore,
+    missing: PageId,
+    change: Cell<Option<&'a dyn Fn()>>,
+}
+
+impl PageRead for Interrupted<'_> {
+    type Ref<'a>
+        = Shared<'a>
+    where
+        Self: 'a;
+
+    fn page_size(&self) -> usize {
+        PAGE_SIZE
+    }
+
+    fn read(&self, id: PageId) -> Result<Shared<'_>> {
+        if id == self.missing
+            && let Some(change) = self.change.take()
+        {
+            change();
+        }
+        self.store.read(id)
+    }
+
+    fn frees(&self) -> u64 {
+        self.store.frees()
+    }
+
+    fn fetch(&self, id: PageId) -> Option<Shared<'_>> {
+        let change = self.change.take();
+        self.change.set(change);
+        if id == self.missing && change.is_some() { None } else { self.store.read(id).ok() }
+    }
+}
+
+/// The last child of an inner page.
+fn last_child(store: &LatchStore, id: PageId) -> PageId {
+    let page = store.read(id).unwrap();
+    let page = Page::new(&page);
+    page.child(page.count() - 1)
+}
+
+#[test]
+fn a_parent_that_is_freed_while_its_child_is_read_is_not_used_again() {
+    let store = LatchStore::new(1024);
+    let layout = layout(KeyListKind::Head, RecordListKind::Variable, SeparatorRule::TAIL);
+    let tree = Tree::create(&store, TableId(7), layout).unwrap();
+    let key = |n: u32| format!("k{n:05}").into_bytes();
+    let put = |n: u32| tree.put(&store, &key(n), Record::inline(b"record"), |_| Ok(())).unwrap();
+    let is_tall = || Page::new(&store.read(tree.root).unwrap()).level() == 2;
+    let mut keys = 0;
+    let (parent, leaf) = loop {
+        put(keys);
+        keys += 1;
+        if is_tall() {
+            let parent = last_child(&store, tree.root);
+            if Page::new(&store.read(parent).unwrap()).count() > 3 {
+                break (parent, last_child(&store, parent));
+            }
+        }
+    };
+    let end = Cell::new(keys);
+    let change = || {
+        for n in (0..keys).take_while(|_| !store.freed.lock().contains(&parent)) {
+            tree.remove(&store, &key(n), |_| Ok(())).unwrap();
+        }
+        assert!(store.freed.lock().contains(&parent), "the parent of the last leaf was not merged away");
+        let has_split = || !Page::new(&store.read(leaf).unwrap()).right().is_none();
+        while !has_split() {
+            put(end.get());
+            end.set(end.get() + 1);
+        }
+    };
+    let reader = Interrupted { store: &store, missing: leaf, change: Cell::new(Some(&change)) };
+    let last = tree.leaf_at(&reader, LeafTarget::Last, |page| {
+        let mut key = Vec::new();
+        page.key_into(page.count() - 1, &mut key);
+        key
+    });
+    assert!(reader.change.take().is_none(), "the leaf was not read as a missing page");
+    assert_eq!(last.unwrap(), key(end.get() - 1), "it is not the last leaf");
 }

@@ -18,6 +18,7 @@ pub(super) struct VecStore {
     next: Cell<usize>,
     free: RefCell<BTreeSet<PageId>>,
     log: RefCell<Vec<(PageId, Vec<u8>)>>,
+    frees: Cell<u64>,
 }
 
 /// A page under its exclusive latch.
@@ -42,6 +43,7 @@ impl VecStore {
             next: Cell::new(1),
             free: RefCell::default(),
             log: RefCell::default(),
+            frees: Cell::default(),
         }
     }
 
@@ -105,6 +107,10 @@ impl PageRead for VecStore {
     fn read(&self, id: PageId) -> Result<Ref<'_, [u8]>> {
         Ok(Ref::map(self.cell(id)?.borrow(), Vec::as_slice))
     }
+
+    fn frees(&self) -> u64 {
+        self.frees.get()
+    }
 }
 
 impl PageWrite for VecStore {
@@ -148,6 +154,7 @@ impl PageWrite for VecStore {
     fn free(&self, id: PageId) -> Result<()> {
         self.cell(id)?.borrow_mut().fill(0x5A);
         assert!(self.free.borrow_mut().insert(id));
+        self.frees.set(self.frees.get() + 1);
         Ok(())
     }
 }

@@ -14,6 +14,7 @@ use crate::txn::redo::record::{Record, encode_operation};
 use crate::txn::space::page_ids::ids_per_map;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 
 /// Applies the page operations of one batch and collects their log records.
 pub(crate) struct Applier<'e> {
@@ -217,6 +218,10 @@ impl PageRead for Applier<'_> {
         self.engine.pool.read(id)
     }
 
+    fn frees(&self) -> u64 {
+        self.engine.frees.load(Ordering::Acquire)
+    }
+
     #[inline]
     fn fetch(&self, id: PageId) -> Option<ReadGuard<'_>> {
         self.engine.pool.fetch(id)
@@ -265,6 +270,7 @@ impl PageWrite for Applier<'_> {
     fn free(&self, id: PageId) -> Result<()> {
         self.clear_allocated(id, 1)?;
         self.freed.borrow_mut().insert(id);
+        self.engine.frees.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 }

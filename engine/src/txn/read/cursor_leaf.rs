@@ -37,8 +37,8 @@ pub(super) struct CursorLeaf {
     pub(super) loaded: bool,
     /// The leaf is from the tree itself, not from a detached subtree.
     live: bool,
-    /// The value of [`Engine::released`] before the leaf was copied.
-    released: u64,
+    /// The value of [`Engine::frees`] before the leaf was copied.
+    frees: u64,
     ahead: LeafReadAhead,
 }
 
@@ -111,7 +111,7 @@ impl CursorLeaf {
         self.leaf.clear();
         (self.body, self.cut) = (Body::Leaf, None);
         (self.next, self.checked, self.loaded) = (0, 0, false);
-        (self.live, self.released, self.ahead) = (false, 0, LeafReadAhead::default());
+        (self.live, self.frees, self.ahead) = (false, 0, LeafReadAhead::default());
     }
 
     /// The lowest key for which the entries are valid.
@@ -242,7 +242,7 @@ impl CursorLeaf {
         // has the right content for this view.
         let whole = self.live && self.leaf.upper() == self.upper();
         let right = whole && self.leaf.load_right(tree, &engine.pages())?;
-        if right && engine.released.load(Ordering::Acquire) == self.released {
+        if right && engine.frees.load(Ordering::Acquire) == self.frees {
             (self.body, self.cut) = (Body::Leaf, None);
             self.prefetch_right(engine, tree);
             (self.next, self.checked) = (0, 0);
@@ -299,7 +299,7 @@ impl CursorLeaf {
             At::Before(key) => LeafTarget::Before(key),
             At::End => LeafTarget::Last,
         };
-        self.released = engine.released.load(Ordering::Acquire);
+        self.frees = engine.frees.load(Ordering::Acquire);
         self.cut = None;
         self.leaf.load(tree, &pages, target)
     }

@@ -54,9 +54,9 @@ impl Engine {
         let (mut copy, mut ahead, mut right) = (Vec::new(), LeafReadAhead::default(), PageId::NONE);
         while range.is_above(&at) {
             let (mut state, mut last, mut begun) = (LeafState::Unknown, false, false);
-            let released = self.released.load(Ordering::Acquire);
+            let frees = self.frees.load(Ordering::Acquire);
             tree.leaves_from(&pages, &at.clone(), &mut ahead, |page| {
-                if std::mem::replace(&mut begun, true) && self.released.load(Ordering::Acquire) != released {
+                if std::mem::replace(&mut begun, true) && self.frees.load(Ordering::Acquire) != frees {
                     // The link may be old, and its page a new one that begins at the same key by chance.
                     return Ok(false);
                 }

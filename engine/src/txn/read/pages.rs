@@ -2,14 +2,15 @@
 
 use crate::base::{PageId, Result};
 use crate::page::Page;
-use crate::store::{Ahead, Pool, ReadGuard};
+use crate::store::{Ahead, ReadGuard};
 use crate::tree::PageRead;
 use crate::txn::engine::Engine;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 /// The pages in the pool, for the readers of trees.
 #[derive(Clone, Copy)]
-pub(crate) struct Pages<'e>(&'e Pool);
+pub(crate) struct Pages<'e>(&'e Engine);
 
 impl PageRead for Pages<'_> {
     type Ref<'a>
@@ -18,36 +19,40 @@ impl PageRead for Pages<'_> {
         Self: 'a;
 
     fn page_size(&self) -> usize {
-        self.0.page_size()
+        self.0.pool.page_size()
     }
 
     #[inline]
     fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
-        self.0.read(id)
+        self.0.pool.read(id)
+    }
+
+    fn frees(&self) -> u64 {
+        self.0.frees.load(Ordering::Acquire)
     }
 
     #[inline]
     fn fetch(&self, id: PageId) -> Option<ReadGuard<'_>> {
-        self.0.fetch(id)
+        self.0.pool.fetch(id)
     }
 
     #[inline]
     fn fetch_parts(&self, id: PageId, parts: [Range<usize>; 2]) -> Option<ReadGuard<'_>> {
-        self.0.fetch_parts(id, parts)
+        self.0.pool.fetch_parts(id, parts)
     }
 
     #[inline]
     fn prefetch_place_of(&self, id: PageId) {
-        self.0.prefetch_place_of(id);
+        self.0.pool.prefetch_place_of(id);
     }
 
     #[inline]
     fn prefetch(&self, id: PageId) -> bool {
-        self.0.prefetch(id)
+        self.0.pool.prefetch(id)
     }
 
     fn will_read(&self, pages: impl Iterator<Item = PageId>) {
-        self.0.will_read(pages);
+        self.0.pool.will_read(pages);
     }
 }
 
@@ -55,7 +60,7 @@ impl Engine {
     /// The pages, for the readers of trees.
     #[inline]
     pub(crate) fn pages(&self) -> Pages<'_> {
-        Pages(&self.pool)
+        Pages(self)
     }
 
     /// Bytes of a page.

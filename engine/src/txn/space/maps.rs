@@ -56,7 +56,7 @@ impl Engine {
     /// cannot drop keeps its id and its place until a later checkpoint, which tries again.
     pub(crate) fn release_pages(&self, pages: &[PageId]) {
         if !pages.is_empty() {
-            self.released.fetch_add(1, Ordering::AcqRel);
+            self.frees.fetch_add(1, Ordering::AcqRel);
         }
         let at_once = self.store.as_ref().is_none_or(|store| store.reuses_ids_at_once());
         let (mut free, mut later, mut has_failed) = (Vec::new(), Vec::new(), false);
