@@ -10,8 +10,10 @@ pub enum Fault {
     FailSync,
     /// A read returns an error.
     FailRead,
+    /// A read returns, but the first half of its bytes is wrong. The bytes on the device are right.
+    SpoilFront,
     /// A read returns, but the second half of its bytes is wrong. The bytes on the device are right.
-    SpoilRead,
+    SpoilBack,
     /// A write returns an error, and nothing is written.
     FailWrite,
     /// A write returns an error, although the first half of its bytes, or all of them, were written.
@@ -27,7 +29,7 @@ pub enum Fault {
 
 impl Fault {
     /// How many kinds there are.
-    const COUNT: usize = 8;
+    const COUNT: usize = 9;
 }
 
 /// Which of the calls of its kind a fault hits.

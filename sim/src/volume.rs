@@ -332,9 +332,11 @@ impl Disk for FailingDisk {
             _ if buf.is_empty() => {}
             _ => return Err(self.error("cannot read", ErrorKind::UnexpectedEof)),
         }
-        if !buf.is_empty() && state.triggers.strikes(Fault::SpoilRead, &self.name) {
-            let half = buf.len() / 2;
-            buf.iter_mut().skip(half).for_each(|byte| *byte = !*byte);
+        let (front, back) = buf.split_at_mut(buf.len().div_ceil(2));
+        for (fault, half) in [(Fault::SpoilFront, front), (Fault::SpoilBack, back)] {
+            if !half.is_empty() && state.triggers.strikes(fault, &self.name) {
+                half.iter_mut().for_each(|byte| *byte = !*byte);
+            }
         }
         Ok(())
     }

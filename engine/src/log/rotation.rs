@@ -3,7 +3,7 @@
 //! A segment that a checkpoint no longer needs becomes a **spare file**, and later a segment again. Each of these
 //! steps is durable before the next:
 //!
-//! 1. The superblock with the new redo point is written.
+//! 1. Both superblocks are written with the new redo point.
 //! 2. The header of the file is replaced by one that says that the file is spare.
 //! 3. The file gets the name of the new segment.
 //! 4. The old segment is synced up to its end, and the header of the new one is written.
@@ -300,7 +300,7 @@ impl Log {
         Ok(start)
     }
 
-    /// Removes the segments that end at or before `lsn`, the redo point of a durable superblock, but never the current
+    /// Removes the segments that end at or before `lsn`, the redo point of both superblocks, but never the current
     /// segment. Those that this log began become spare files, as far as [`Log::keep_spares`] allows and the log lately
     /// needed. All of it is durable on return.
     pub fn remove_before(&self, lsn: Lsn) -> Result<()> {

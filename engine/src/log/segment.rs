@@ -61,7 +61,7 @@ pub(super) enum SegmentFile {
     Cut,
     /// No valid header, but content after it: the header was damaged later.
     Damaged,
-    /// A small file that does not begin like a segment. Somebody has given it this name.
+    /// A file that is shorter than a header block and does not begin like one. Somebody has given it this name.
     Other,
 }
 
@@ -198,8 +198,10 @@ fn inspect_disk(config: &LogConfig, disk: Arc<dyn Disk>, number: u32) -> Result<
     let len = usize::try_from(window.size()).unwrap_or(USED).min(USED);
     let front = window.get(0, len)?.unwrap_or_default();
     let begins_as_one = front.iter().all(|byte| *byte == 0) || front.starts_with(&MAGIC.to_le_bytes());
+    // The file of a segment has at least a whole header block.
+    let may_be_one = begins_as_one || window.size() >= SEGMENT_HEADER;
     let Some(block) = window.get(0, USED)? else {
-        return Ok(if begins_as_one { SegmentFile::Cut } else { SegmentFile::Other });
+        return Ok(if may_be_one { SegmentFile::Cut } else { SegmentFile::Other });
     };
     let sound = checksum(bytes::slice(block, 0, CHECKED)) == bytes::get_u32(block, CHECKED);
     let has_next = bytes::get_u32(block, 36) & HAS_NEXT != 0;
@@ -235,7 +237,7 @@ fn inspect_disk(config: &LogConfig, disk: Arc<dyn Disk>, number: u32) -> Result<
     }
     Ok(match has_content(&mut window)? {
         true => SegmentFile::Damaged,
-        false if begins_as_one => SegmentFile::Cut,
+        false if may_be_one => SegmentFile::Cut,
         false => SegmentFile::Other,
     })
 }

@@ -226,9 +226,9 @@ pub trait StoreCheckpoints {
         (0, 0)
     }
 
-    /// Makes the frozen state and all images written before it durable, with `meta` in both superblocks: the older one
-    /// first needs the log that the caller removes afterwards. Then frees everything that only the checkpoint before
-    /// refers to.
+    /// Makes the frozen state and all images written before it durable, with `meta` in both superblocks. The caller
+    /// removes log only after that, because until then the older superblock needs it. Frees everything that only the
+    /// checkpoint before refers to.
     ///
     /// After an error the last durable checkpoint is still valid, and a new freeze may be tried unless a sync failed.
     fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()>;

@@ -11,7 +11,7 @@
 //!    new one.
 //! 2. It flushes the pages that were dirty before.
 //! 3. The store writes the data with which it finds its pages, and syncs.
-//! 4. It writes the older of the two superblocks, and syncs.
+//! 4. It writes the two superblocks, the older one first, and syncs after each.
 //! 5. Old log segments become spare files for the next ones, or are removed. Freed places can be reused. The store cuts
 //!    off a large free end of its file, and a few images are moved away from the end.
 //!

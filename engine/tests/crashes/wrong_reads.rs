@@ -27,19 +27,24 @@ fn put(db: &Database, keys: std::ops::Range<u32>, value: u8) -> Result<()> {
 /// Opens a killed database again and again. Each time another read of a file on which `trigger` counts is wrong once.
 /// Afterwards it is opened without a fault, and must have everything. Returns the numbers of openings that failed and
 /// that did not.
-fn spoil_each_read(volume: &FailingVolume, trigger: impl Fn() -> Trigger, what: &str) -> Result<(u32, u32)> {
+fn spoil_each_read(
+    volume: &FailingVolume,
+    fault: Fault,
+    trigger: impl Fn() -> Trigger,
+    what: &str,
+) -> Result<(u32, u32)> {
     let killed = Cut { event: volume.events(), choice: CutChoice::KeepAll };
     let (mut refused, mut opened) = (0, 0);
     for calls in 0.. {
         let next = volume.crash(killed);
         let open = || options().open_on(Arc::new(next.clone()), NAME);
-        next.inject(Fault::SpoilRead, trigger().after(calls));
+        next.inject(fault, trigger().after(calls));
         match open().and_then(Database::close) {
             Ok(()) => opened += 1,
             Err(_) => refused += 1,
         }
-        let struck = next.struck(Fault::SpoilRead) > 0;
-        next.inject(Fault::SpoilRead, Trigger::never());
+        let struck = next.struck(fault) > 0;
+        next.inject(fault, Trigger::never());
         let db = open()?;
         assert_eq!(db.verify(|_| ())?.findings, [], "{what}, read {calls}");
         let table = db.begin_read()?.open_table(TABLE)?;
@@ -65,12 +70,16 @@ fn a_read_that_returns_wrong_bytes_once_loses_no_commit() -> Result<()> {
         db.checkpoint()?;
         put(&db, 0..KEYS - SMALL, 2)?;
         (KEYS - SMALL..KEYS).try_for_each(|key| put(&db, key..key + 1, 2))?;
-        let in_file = || Trigger::once().on_file(NAME);
-        let (refused, opened) = spoil_each_read(&volume, in_file, &format!("{store}, the database"))?;
-        assert!(refused + opened > 20, "{store}: {refused} openings were refused, and {opened} were not");
-        let in_log = || Trigger::once().on(format!("{NAME}-log"));
-        let (refused, opened) = spoil_each_read(&volume, in_log, &format!("{store}, the log"))?;
-        assert!(opened > 4, "{store}: {refused} openings were refused, and {opened} were not");
+        for fault in [Fault::SpoilFront, Fault::SpoilBack] {
+            let in_file = || Trigger::once().on_file(NAME);
+            let what = format!("{store}, {fault:?}, the database");
+            let (refused, opened) = spoil_each_read(&volume, fault, in_file, &what)?;
+            assert!(refused + opened > 20, "{what}: {refused} openings were refused, and {opened} were not");
+            let in_log = || Trigger::once().on(format!("{NAME}-log"));
+            let what = format!("{store}, {fault:?}, the log");
+            let (refused, opened) = spoil_each_read(&volume, fault, in_log, &what)?;
+            assert!(opened > 4, "{what}: {refused} openings were refused, and {opened} were not");
+        }
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 use crate::workload::stores::STORES;
 use duramen::db::StoreKind;
 use duramen::io::{OpenMode, Volume};
-use duramen::{Database, Durability, Error, Result, TableDef};
+use duramen::{Database, Durability, Error, Result, TableDef, TableOptions};
 use duramen_sim::{Cut, CutChoice, FailingVolume};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -122,14 +122,22 @@ fn a_damaged_allocation_map_stops_writers_only() -> Result<()> {
 
 #[test]
 fn a_lost_allocation_map_stops_writers_only() -> Result<()> {
+    // The values have the same length, so without a new table no page is allocated, and the log does not name the map.
+    lose_the_map(false)?;
+    lose_the_map(true)
+}
+
+fn lose_the_map(is_in_log: bool) -> Result<()> {
     let volume = FailingVolume::new(1);
     let db = options().store(StoreKind::Shadow).create_on(Arc::new(volume.clone()), "t.duramen")?;
     fill(&db)?;
     db.checkpoint()?;
     let mut tx = db.begin_write()?;
     tx.set_durability(Durability::Commit);
-    // The same length: no page is allocated, so the log does not name the map.
     (0..ENTRIES).try_for_each(|key| tx.open_table(TABLE)?.put(key, &[key as u8; 900][..]))?;
+    if is_in_log {
+        drop(tx.create_untyped("new", "u32", "u32", TableOptions::default())?);
+    }
     tx.commit()?;
     let killed = volume.crash(Cut { event: volume.events(), choice: CutChoice::KeepAll });
     let file = killed.open("t.duramen", OpenMode::Write)?;

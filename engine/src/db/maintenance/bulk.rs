@@ -262,12 +262,14 @@ impl BulkTable<'_> {
         self.check_failed()?;
         let BulkTable { mut load, mut entry, loader, bytes, .. } = self;
         let tx = load.tx;
-        let _schema = tx.schema.lock();
         tx.check_new(&load.name)?;
         let loaded = loader.finish(entry.tree.root)?;
         tx.write_root(entry.tree.root, loaded.root)?;
         entry.entries = loaded.entries;
+        let schema = tx.schema.lock();
+        tx.check_new(&load.name)?;
         tx.install(&load.name, entry, bytes);
+        drop(schema);
         load.finished = true;
         Ok(loaded.entries)
     }

@@ -108,7 +108,7 @@ impl Database {
                 compression.add_dictionary(*place, dictionary);
             }
         }
-        self.write_both_superblocks()?;
+        self.checkpoint()?;
         for (place, _) in &added {
             compression.activate(place.id, place.table);
             tables.insert(place.table);
@@ -150,7 +150,7 @@ impl Database {
             return Ok(());
         }
         unused.iter().for_each(|id| compression.leave_out(*id));
-        self.write_both_superblocks()?;
+        self.checkpoint()?;
         let mut tx = self.begin_write()?;
         tx.set_durability(Durability::Commit);
         all.iter()
@@ -159,12 +159,6 @@ impl Database {
         tx.commit()?;
         unused.iter().for_each(|id| compression.forget_dictionary(*id));
         Ok(())
-    }
-
-    /// Two checkpoints: what they have does not depend on one superblock.
-    fn write_both_superblocks(&self) -> Result<()> {
-        self.checkpoint()?;
-        self.checkpoint()
     }
 }
 

@@ -134,6 +134,7 @@ impl Builder {
         let known = opened.store.ids_end().max(given).div_ceil(ids_per_map(meta.page_size));
         let high = meta.high_water.min(known.saturating_mul(ids_per_map(meta.page_size))).max(given);
         let ids = PageIds::new(meta.page_size, high);
+        opened.expect_maps(&redone);
         let missing = opened.missing_map();
         let mut engine = Engine::new(opened.pool, Some(opened.store), opened.slot, ids, redone.end);
         if !opened.meta.clean {
@@ -313,7 +314,13 @@ impl Opened {
         self.possible_maps().filter(|map| self.pool.exists(*map))
     }
 
-    /// If there are fewer allocation maps than the last checkpoint had: the first page that may be the missing one, and
+    /// Adds the allocation maps that the log has created to those of the last checkpoint.
+    pub(super) fn expect_maps(&mut self, redone: &Redone) {
+        self.meta.maps = self.meta.maps.saturating_add(redone.new_maps);
+        self.meta.high_water = self.meta.high_water.max(redone.high);
+    }
+
+    /// If there are fewer allocation maps than there were: the first page that may be the missing one, and
     /// the error. A page store that does not know its pages sees no difference between a page that it never had and
     /// one that reads as zeros.
     fn missing_map(&self) -> Option<(PageId, Error)> {
@@ -433,7 +440,7 @@ fn recover(config: LogConfig, opened: &Opened, progress: &mut dyn FnMut(u64, u64
     let redo = Redo::new(pool, &**store, meta.store_lsn, meta.high_water).without(freed);
     let redone = redo.run(&mut reader, &mut |done| progress(done, log_bytes))?;
     if redone.end != end {
-        // Both are valid logs, so something was read wrongly. The log stays, and another recovery can read it.
+        // The reading before found all of this log, so this one was wrong. The log stays for another recovery.
         let what = format!("recovery read it up to here, and before up to LSN {end}: the device is not reliable");
         return Err(Error::CorruptLog { lsn: redone.end, what });
     }

@@ -42,7 +42,7 @@ impl WriteTransaction {
         Ok((place, sealed))
     }
 
-    /// Removes a dictionary. No image may name it, neither now nor in the last two checkpoints.
+    /// Removes a dictionary. No image may name it, neither now nor in the last checkpoint.
     pub(crate) fn remove_dictionary(&self, place: &DictionaryPlace) {
         let copies = (0..).take(DICTIONARY_COPIES).map(|copy| (dictionary_key(place.table, place.id, copy), None));
         self.dictionaries.lock().extend(copies);

@@ -2,7 +2,7 @@
 //! superblock that refers to them. The layers above decide when, and flush pages first.
 //!
 //! Nothing that the last durable superblock refers to is overwritten: a place that is superseded after it is in
-//! quarantine until a later superblock is durable. This holds for a checkpoint that fails halfway, too: the next one
+//! quarantine until both superblocks are later ones. This holds for a checkpoint that fails halfway, too: the next one
 //! captures the same chunks again. If it is unknown which superblock the device has, both page tables stay intact.
 
 use super::TableStore;

@@ -237,9 +237,8 @@ impl CursorLeaf {
 
     /// Moves to the next leaf. The current one must not be the last.
     pub(super) fn go_right(&mut self, engine: &Engine, tree: &Tree, view: View<'_>) -> Result<()> {
-        // The right link leads to the next leaf, except if only a part of this leaf is valid, or if the id in the link
-        // was released and used again. A leaf that was merged away or detached, and whose id was not released, still
-        // has the right content for this view.
+        // The right link leads to the next leaf, except if only a part of this leaf is valid, or if pages were freed. A
+        // leaf that was detached, and not freed, still has the right content for this view.
         let whole = self.live && self.leaf.upper() == self.upper();
         let right = whole && self.leaf.load_right(tree, &engine.pages())?;
         if right && engine.frees.load(Ordering::Acquire) == self.frees {

@@ -43,6 +43,8 @@ pub(crate) struct Redone {
     pub(crate) log_bytes: u64,
     /// Pages that redo has read or created.
     pub(crate) pages: PageSet,
+    /// Allocation maps that were created after the checkpoint.
+    pub(crate) new_maps: u32,
     /// The numbers of operations that were applied and skipped.
     pub(crate) applied: u64,
     pub(crate) skipped: u64,
@@ -254,6 +256,10 @@ impl<'a> Redo<'a> {
             return Ok(());
         }
         self.store.note_in_log(id);
+        let is_map = id.0.is_multiple_of(ids_per_map(self.pool.page_size()));
+        if is_map && lsn >= self.store_lsn && matches!(op, PageOp::Format { .. }) {
+            self.found.new_maps += 1;
+        }
         if matches!(op, PageOp::Format { .. }) {
             self.broken.remove(&id);
         } else if self.broken.contains(&id) {
@@ -296,6 +302,11 @@ impl<'a> Redo<'a> {
         let mut page = match known {
             Some(page) => page,
             None if is_format => self.pool.create(id)?,
+            // Maps are never freed: this one is lost. The database can be read without it.
+            None if matches!(op, PageOp::SetBits { .. } | PageOp::ClearBits { .. }) => {
+                self.broken.insert(id);
+                return Ok(());
+            }
             // The page was freed before the store was frozen. If its id is used again, a format comes first.
             None if lsn < self.store_lsn => {
                 self.found.skipped += 1;
