@@ -23,6 +23,7 @@ mod output;
 mod progress;
 mod report;
 mod sort;
+mod streams;
 mod typed;
 mod words;
 

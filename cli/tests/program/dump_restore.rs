@@ -96,6 +96,22 @@ fn a_dump_changes_no_other_file() {
     assert!(place.error("dump z x.new-log.000001", "").contains("is a database"));
 }
 
+#[test]
+fn a_dump_does_not_replace_a_database_with_a_damaged_superblock() {
+    let place = Place::new();
+    place.ok("load a.duramen t", "oak\n");
+    place.ok("load b.duramen t", "elm\n");
+    for superblock in [0, 4096] {
+        let sound = std::fs::read(place.path("b.duramen")).unwrap();
+        place.damage("b.duramen", superblock);
+        let damaged = std::fs::read(place.path("b.duramen")).unwrap();
+        assert!(place.error("dump a.duramen b.duramen", "").contains("is a database"), "at {superblock}");
+        assert_eq!(std::fs::read(place.path("b.duramen")).unwrap(), damaged, "at {superblock}");
+        assert_eq!(place.ok("scan b.duramen t", ""), "elm\n");
+        std::fs::write(place.path("b.duramen"), sound).unwrap();
+    }
+}
+
 #[cfg(unix)]
 mod unix {
     use crate::place::Place;
@@ -118,6 +134,36 @@ mod unix {
             place.ok("dump t.duramen new", "");
             assert_eq!(mode(&place, "new"), kept);
         }
+    }
+
+    /// Another user can replace a file of the superuser that he can read. The new file has another group.
+    #[test]
+    fn another_user_replaces_only_what_he_can_read_and_gives_no_permissions_to_his_group() {
+        use std::os::unix::{fs::MetadataExt, process::CommandExt};
+        let place = Place::new();
+        place.ok("load t.duramen t", "oak\n");
+        std::fs::write(place.path("dump"), "old").unwrap();
+        if metadata(place.path("dump")).unwrap().uid() != 0 {
+            println!("SKIPPED: only the superuser can run the program as another user");
+            return;
+        }
+        let other = 65_534;
+        std::fs::copy(env!("CARGO_BIN_EXE_duramen"), place.path("program")).unwrap();
+        for (file, mode) in [("", 0o777), ("program", 0o755), ("t.duramen", 0o644)] {
+            set_permissions(place.path(file), Permissions::from_mode(mode)).unwrap();
+        }
+        let mut command = std::process::Command::new(place.path("program"));
+        let dump = command.args(["dump", "t.duramen", "dump"]).current_dir(place.path("")).gid(other).uid(other);
+        set_permissions(place.path("dump"), Permissions::from_mode(0o600)).unwrap();
+        let refused = dump.output().unwrap();
+        let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(2) && message.contains("cannot check for a database in"), "{message}");
+        assert_eq!(std::fs::read(place.path("dump")).unwrap(), b"old");
+        set_permissions(place.path("dump"), Permissions::from_mode(0o674)).unwrap();
+        let run = dump.output().unwrap();
+        assert!(run.status.success(), "{run:?}");
+        let made = metadata(place.path("dump")).unwrap();
+        assert_eq!((made.uid(), made.gid(), mode(&place, "dump")), (other, other, 0o604));
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod query;
 mod reports;
 mod rest;
 mod salvage;
+mod streams;
 mod tables;
 mod unclean;
 mod words;
