@@ -60,7 +60,7 @@ pub(crate) enum Failure {
     /// Standard output or the output file cannot be written.
     #[error("cannot write the output: {0}")]
     Output(io::Error),
-    /// The reader has closed standard output. This is not a failure.
+    /// The reader has closed standard output. This is not a failure of commands that only print.
     #[error("standard output was closed")]
     ClosedPipe,
 }

@@ -2,7 +2,7 @@
 //!
 //! This file parses the command line and turns the result of a command into an exit code: 0 after success, 1 if
 //! something was not found, 2 after an error, which is printed as one line on standard error. If a reader such as
-//! `head` closes standard output early, the program ends without an error.
+//! `head` closes standard output early, the program ends without an error, unless it has found damage or writes a dump.
 #![cfg_attr(
     not(test),
     deny(
@@ -40,7 +40,8 @@ fn main() -> ExitCode {
         Err(error) if error.use_stderr() => return print_error(&one_line(&error.to_string())),
         // The user asked for the help or the version.
         Err(error) => {
-            return exit_code(write!(std::io::stdout(), "{error}").map_err(Failure::output).map(|()| Completion::Done));
+            let printed = streams::stdout().and_then(|mut out| out.write_all(error.to_string().as_bytes()));
+            return exit_code(printed.map_err(Failure::output).map(|()| Completion::Done));
         }
     };
     exit_code(commands::run(line.command))

@@ -2,21 +2,24 @@
 
 use crate::args::Look;
 use crate::failure::{Failure, Result};
+use crate::streams;
 use crate::typed::Half;
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::fs::File;
+use std::io::{BufWriter, Write};
 
 /// The output of entries, values and counts.
 pub(crate) struct Output {
-    out: BufWriter<StdoutLock<'static>>,
+    out: BufWriter<File>,
     end: u8,
     line: Vec<u8>,
 }
 
 impl Output {
     /// Standard output, with the line ends of `look`.
-    pub(crate) fn new(look: Look) -> Output {
+    pub(crate) fn new(look: Look) -> Result<Output> {
         let end = if look.null { 0 } else { b'\n' };
-        Output { out: BufWriter::with_capacity(1 << 16, io::stdout().lock()), end, line: Vec::new() }
+        let out = streams::stdout().map_err(Failure::output)?;
+        Ok(Output { out: BufWriter::with_capacity(1 << 16, out), end, line: Vec::new() })
     }
 
     /// Writes a line with a key and, unless its text is empty, a value.

@@ -5,12 +5,13 @@
 
 use crate::args::Format;
 use crate::failure::{Failure, Result};
-use crate::size;
+use crate::{size, streams};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use indicatif::HumanCount;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::Write;
 
 /// The number of characters of a text that a table shows. JSON has all of them.
 const WIDEST: usize = 200;
@@ -44,8 +45,8 @@ fn print_with(report: &impl Serialize, format: Format, in_parts: Option<Parts<'_
         Format::Json => format!("{value:#}"),
         Format::Table => render(&value, in_parts),
     };
-    let mut out = io::stdout().lock();
-    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(Failure::output)
+    let print = |mut out: File| out.write_all(format!("{text}\n").as_bytes());
+    streams::stdout().and_then(print).map_err(Failure::output)
 }
 
 /// The report as text: a row for each plain field, then the fields that are objects or lists.

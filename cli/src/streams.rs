@@ -7,6 +7,16 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
+/// Standard input. An error if it was closed when the program started.
+pub(crate) fn stdin() -> io::Result<File> {
+    opened(io::stdin())
+}
+
+/// Standard output. If it was closed when the program started, all that is written to it is lost.
+pub(crate) fn stdout() -> io::Result<File> {
+    Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
+}
+
 /// Standard output. An error if it was closed when the program started.
 pub(crate) fn open_stdout() -> io::Result<File> {
     opened(io::stdout())

@@ -92,9 +92,10 @@ pub(super) fn run(args: &Check) -> Result<Completion> {
         )) => unopened(&cause, &Rest::read(&args.database, args.database.quiet)?),
         Err(other) => return Err(other),
     };
-    report::print(&report, args.report.format)?;
+    let printed = report::print(&report, args.report.format);
     match report.findings.as_slice() {
-        [] => Ok(Completion::Done),
+        // Damage is an error also if nobody reads the report.
+        [] => printed.map(|()| Completion::Done),
         [first, rest @ ..] => {
             let others = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
             let page = first.page.map_or_else(String::new, |page| format!("page {page}: "));

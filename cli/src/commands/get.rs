@@ -12,7 +12,7 @@ pub(super) fn run(args: &Get) -> Result<Completion> {
     let Some(value) = table.get(&keys.encode(args.key.as_encoded_bytes())?)? else {
         return Ok(Completion::NotFound);
     };
-    let mut output = Output::new(args.look);
+    let mut output = Output::new(args.look)?;
     match args.raw {
         true => output.value_only(&values, &value)?,
         false => output.value(&values, &value)?,

@@ -27,7 +27,7 @@ pub(super) fn run(args: &Push) -> Result<Completion> {
         }
     };
     check(&target, &keys)?;
-    let mut output = Output::new(Look { null: false, hex: args.hex });
+    let mut output = Output::new(Look { null: false, hex: args.hex })?;
     let tx = target.db().begin_write()?;
     let mut assigned = Vec::new();
     {

@@ -4,7 +4,7 @@ use super::bounds::Bounds;
 use super::losses::Losses;
 use super::open;
 use crate::args::Scan;
-use crate::failure::{Completion, Result};
+use crate::failure::{Completion, Failure, Result};
 use crate::output::Output;
 use duramen::db::{Salvaged, UntypedRange};
 use std::io::Write;
@@ -17,7 +17,7 @@ pub(super) fn run(args: &Scan) -> Result<Completion> {
     let db = open::reading(&args.database)?;
     let (table, keys, values) = open::table(&db, &args.table, args.look.hex)?;
     let bounds = Bounds::new(&args.range, &keys)?;
-    let mut output = Output::new(args.look);
+    let mut output = Output::new(args.look)?;
     if args.count {
         output.count(match args.limit {
             None => table.count(bounds.range())?,
@@ -61,25 +61,35 @@ fn salvage(args: &Scan) -> Result<Completion> {
     damage.iter().for_each(|damage| report(&losses.damage(damage)));
     let (table, keys, values) = open::table(&db, &args.table, args.look.hex)?;
     let bounds = Bounds::new(&args.range, &keys)?;
-    let mut output = Output::new(args.look);
+    let mut output = Output::new(args.look)?;
     let (info, limit, mut left) = (table.info(), args.limit.unwrap_or(u64::MAX), 0);
     let mut entries = table.salvage(bounds.range());
+    // After the reader has closed standard output, the rest is only read: damage is an error all the same.
+    let mut printed = Ok(());
     while left < limit {
         let print = |key: &[u8], value: &[u8]| {
-            if args.count { Ok(()) } else { output.entry((&keys, key), (&values, value)) }
+            let is_printed = !args.count && printed.is_ok();
+            if is_printed { output.entry((&keys, key), (&values, value)) } else { Ok(()) }
         };
         match entries.next_with(print)? {
             None => break,
-            Some(Salvaged::Entry(printed)) => {
-                printed?;
+            Some(Salvaged::Entry(result)) => {
+                printed = printed.and(unless_closed(result)?);
                 left += 1;
             }
             Some(Salvaged::Lost(lost)) => losses.range(&info, &lost).iter().for_each(|line| report(line)),
         }
     }
-    if args.count {
-        output.count(left)?;
+    let counted = if args.count { output.count(left) } else { Ok(()) };
+    let printed = printed.and(unless_closed(counted.and_then(|()| output.finish()))?);
+    let done = losses.end(report, left, None, "read")?;
+    printed.map(|()| done)
+}
+
+/// The result of printing, as an error if printing failed for another reason than a closed output.
+fn unless_closed(printed: Result<()>) -> Result<Result<()>> {
+    match printed {
+        Err(Failure::ClosedPipe) => Ok(Err(Failure::ClosedPipe)),
+        other => other.map(Ok),
     }
-    output.finish()?;
-    losses.end(report, left, None, "read")
 }

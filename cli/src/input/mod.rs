@@ -9,6 +9,7 @@ pub(crate) use lines::LineSource;
 
 use crate::args::{Csv, Look};
 use crate::failure::{Failure, Result};
+use crate::streams;
 use duramen::base::limits::MAX_VALUE;
 use duramen::db::FILE_MAGIC;
 use std::cell::Cell;
@@ -56,7 +57,7 @@ pub(crate) struct Input {
 /// Opens `path`, or standard input for `-`. Returns the reader and its size, if that is known.
 pub(crate) fn open(path: &Path) -> Result<(Box<dyn Read>, Option<u64>)> {
     if path == Path::new("-") {
-        return Ok((Box::new(io::stdin().lock()), None));
+        return Ok((Box::new(stdin()?), None));
     }
     let refused = |source| Failure::File { action: "cannot read", path: path.to_owned(), source };
     let file = File::open(path).map_err(refused)?;
@@ -73,7 +74,13 @@ pub(crate) fn value(argument: &OsStr, hex: bool) -> Result<Vec<u8>> {
     if argument != "-" {
         return Ok(argument.as_encoded_bytes().to_vec());
     }
-    read_all(io::stdin(), if hex { 2 * MAX_VALUE } else { MAX_VALUE })
+    read_all(stdin()?, if hex { 2 * MAX_VALUE } else { MAX_VALUE })
+}
+
+/// Standard input.
+fn stdin() -> Result<File> {
+    let refused = |source| Failure::File { action: "cannot read", path: "standard input".into(), source };
+    streams::stdin().map_err(refused)
 }
 
 /// Reads a value of at most `limit` bytes.

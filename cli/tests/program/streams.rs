@@ -32,6 +32,34 @@ fn shell(place: &Place, arguments: &str, redirections: &str) -> (i32, String) {
 }
 
 #[test]
+fn damage_is_an_error_also_if_nobody_reads_the_output() {
+    let place = built();
+    let unread = |arguments: &str| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        run(&place, arguments, Stdio::null(), writer)
+    };
+    let commands = [
+        "check t.duramen -q",
+        "stat t.duramen",
+        "scan t.duramen t --skip-damaged",
+        "scan t.duramen t --skip-damaged --count",
+    ];
+    for command in commands {
+        assert_eq!(unread(command), (0, String::new()), "{command}");
+    }
+    place.damage_text("t.duramen", "value 10000");
+    for command in commands {
+        let (status, message) = unread(command);
+        assert!(status == 2 && message.contains("error: ") && message.contains("damaged"), "{command}: {message}");
+    }
+    // Only what was asked for counts.
+    assert_eq!(unread("scan t.duramen t --skip-damaged --limit 10"), (0, String::new()));
+    let (status, message) = unread("dump t.duramen --skip-damaged -q");
+    assert!(status == 2 && message.contains("cannot write the output"), "{message}");
+}
+
+#[test]
 fn a_dump_whose_reader_ends_early_is_an_error() {
     let place = built();
     assert!(Command::new("mkfifo").arg(place.path("fifo")).status().unwrap().success());
@@ -44,6 +72,50 @@ fn a_dump_whose_reader_ends_early_is_an_error() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     assert_eq!(run(&place, "dump t.duramen -q", Stdio::null(), writer).0, 2);
+}
+
+#[test]
+fn input_that_cannot_be_read_is_not_taken_for_empty_input() {
+    let place = Place::new();
+    place.ok("put t.duramen t key 7", "");
+    let commands = ["put t.duramen t key -", "load t.duramen new -q", "push t.duramen p -", "restore u.duramen"];
+    for command in commands {
+        let only_written = File::create(place.path("other")).unwrap();
+        let (status, message) = run(&place, command, only_written, Stdio::null());
+        assert!(status == 2 && message.contains("cannot read"), "{command}: {message}");
+        let (status, message) = shell(&place, command, "<&-");
+        assert!(status == 2 && message.contains("cannot read standard input: it is closed"), "{command}: {message}");
+    }
+    assert_eq!(place.ok("get t.duramen t key", ""), "7\n");
+    assert_eq!(place.ok("tables t.duramen --format json", "").matches("\"name\"").count(), 1);
+    assert_eq!(place.files(), ["other", "t.duramen"]);
+    assert_eq!(shell(&place, "put t.duramen t key -", "</dev/null"), (0, String::new()));
+    assert_eq!(place.ok("get t.duramen t key", ""), "\n");
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let place = Place::new();
+    place.ok("put t.duramen t key 7", "");
+    std::fs::write(place.path("other"), "").unwrap();
+    let commands = [
+        "dump t.duramen",
+        "scan t.duramen t",
+        "get t.duramen t key",
+        "tables t.duramen",
+        "stat t.duramen",
+        "--version",
+        "load --help",
+    ];
+    for command in commands {
+        let (status, message) = run(&place, command, Stdio::null(), File::open(place.path("other")).unwrap());
+        assert!(status == 2 && message.contains("cannot write the output"), "{command}: {message}");
+    }
+    for file in ["-", "/dev/stdout"] {
+        let (status, message) = shell(&place, &format!("dump t.duramen {file}"), ">&-");
+        assert!(status == 2 && message.contains("cannot write the output: it is closed"), "{message}");
+    }
+    assert_eq!(shell(&place, "dump t.duramen", ">/dev/null"), (0, String::new()));
 }
 
 #[test]

@@ -122,9 +122,10 @@ pub(super) fn run(args: &Stat) -> Result<Completion> {
         let dictionary_bytes = dictionaries.iter().find(of_table).map_or(0, |one| one.bytes);
         report.tables.push(summary(table, &tree, dictionary_bytes));
     }
-    report::print_in_parts(&report, args.report.format, IN_PARTS)?;
+    let printed = report::print_in_parts(&report, args.report.format, IN_PARTS);
     match damaged {
-        None => Ok(Completion::Done),
+        // Damage is an error also if nobody reads the report.
+        None => printed.map(|()| Completion::Done),
         Some(what) => {
             let advice = "the figures are for what can be read; check lists all damage";
             Err(Failure::Unsound(format!("{} is damaged: {what}; {advice}", args.database.db.display())))
