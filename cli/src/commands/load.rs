@@ -21,6 +21,9 @@ use std::time::Instant;
 /// The progress is updated after this many entries.
 const STEP: u64 = 1024;
 
+/// How to write a value in a line.
+const VALUE_ADVICE: &str = "write a TAB after the key and then the value, which may be empty";
+
 /// The report.
 #[derive(Serialize)]
 struct Summary<'a> {
@@ -84,6 +87,11 @@ fn gather(args: &Load, target: &Target, input: Input, first: Option<InputEntry>)
     let mut more = first.is_some();
     let (mut entry, mut entries, mut has_values) = (first.unwrap_or_default(), 0, false);
     while more {
+        if !entry.has_value {
+            let advice = if args.csv.csv { "name its column with --value-column" } else { VALUE_ADVICE };
+            let refused = |why| Failure::input(source.place(), format!("{why}: {advice}"));
+            target.require_value().map_err(refused)?;
+        }
         let (key, value) = encode(&entry, &keys, &values).map_err(|why| Failure::input(source.place(), why))?;
         sorter.add(&key, &value)?;
         has_values |= entry.has_value;

@@ -170,6 +170,15 @@ impl Target {
         }
     }
 
+    /// An error for an entry without a value, if the table exists and has values. An empty value would replace the
+    /// value that is there.
+    pub(super) fn require_value(&self) -> Result<(), &'static str> {
+        match &self.table {
+            Some(table) if table.value_type != "()" => Err("there is no value, and the table has values"),
+            _ => Ok(()),
+        }
+    }
+
     /// The types of keys and values: those of the table, or of the options, or bytes.
     pub(super) fn halves(&self, new: &args::NewTable, hex: bool) -> Result<(Half, Half)> {
         if let Some(table) = &self.table {

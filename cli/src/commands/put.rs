@@ -2,7 +2,7 @@
 
 use super::open::{Target, options};
 use crate::args::{Put, WriteOptions};
-use crate::failure::{Completion, Result};
+use crate::failure::{Completion, Failure, Result};
 use crate::input;
 use crate::typed::Half;
 
@@ -11,6 +11,10 @@ pub(super) fn run(args: &Put) -> Result<Completion> {
     // Standard input is read before the database is opened, because no other process can use an open database.
     let text = args.value.as_deref().map_or_else(|| Ok(Vec::new()), |value| input::value(value, args.hex))?;
     let target = Target::open(&args.database, WriteOptions::default(), &args.table, &args.new_table)?;
+    if args.value.is_none() {
+        let advice = |why| Failure::Usage(format!("{why}: give a value after the key, or \"\" for an empty one"));
+        target.require_value().map_err(advice)?;
+    }
     let (keys, mut values) = target.halves(&args.new_table, args.hex)?;
     if args.value.is_none() && target.table.is_none() && args.new_table.value_type.is_none() {
         values = Half::new("()".parse()?, args.hex);

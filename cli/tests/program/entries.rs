@@ -117,6 +117,34 @@ fn del_requires_either_keys_or_a_range() {
 }
 
 #[test]
+fn values_of_a_table_are_not_replaced_by_missing_ones() {
+    for value_type in ["bytes", "str"] {
+        let place = Place::new();
+        place.ok(&format!("load t.duramen t --value-type {value_type}"), "oak\t700\nyew\t9\n");
+        for (command, input, place_of_it) in [
+            ("put t.duramen t yew", "", "error: "),
+            ("load t.duramen t", "oak\t1\nyew\n", "line 2: "),
+            ("load t.duramen t -0", "yew\0", "line 1: "),
+            ("load t.duramen t --csv", "oak,1\n", "line 1: "),
+            ("load t.duramen t --csv --header", "tree,years\nyew,1\n", "line 2: "),
+        ] {
+            let message = place.error(command, input);
+            let says = format!("{place_of_it}there is no value, and the table has values: ");
+            assert!(message.contains(&says), "{command}: {message}");
+            assert_eq!(place.ok("scan t.duramen t", ""), "oak\t700\nyew\t9\n", "{command}");
+        }
+        assert_eq!(place.run_args(&["put", "t.duramen", "t", "yew", ""], "").status, 0);
+        place.ok("load t.duramen t", "oak\t\n");
+        place.ok("load t.duramen t --csv --value-column 2", "elm,\n");
+        assert_eq!(place.ok("scan t.duramen t", ""), "elm\noak\nyew\n");
+        place.ok("load t.duramen keys", "oak\n");
+        place.ok("load t.duramen keys", "elm\n");
+        place.ok("put t.duramen keys yew", "");
+        assert_eq!(place.ok("scan t.duramen keys", ""), "elm\noak\nyew\n");
+    }
+}
+
+#[test]
 fn hexadecimal_keys_and_values_are_stored_bytes() {
     let place = Place::new();
     place.ok("put t.duramen t ff00 0a --hex", "");
