@@ -101,7 +101,7 @@ fn gather(args: &Load, target: &Target, input: Input, first: Option<InputEntry>)
         }
         more = source.next(&mut entry)?;
     }
-    if let Some(doubt) = source.doubt() {
+    for doubt in source.doubts() {
         meter.print(&format!("note: {doubt}"));
     }
     drop(meter);

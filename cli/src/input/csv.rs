@@ -15,6 +15,8 @@ pub(crate) struct CsvSource<R> {
     row: ByteRecord,
     keys: Vec<usize>,
     values: Vec<usize>,
+    /// The number of fields of the first row.
+    width: Option<usize>,
 }
 
 impl<R: Read> CsvSource<R> {
@@ -37,7 +39,18 @@ impl<R: Read> CsvSource<R> {
             |columns: &[String]| columns.iter().map(|column| position(column, &names)).collect::<Result<Vec<_>>>();
         let keys = if options.key_column.is_empty() { vec![0] } else { find(&options.key_column)? };
         let values = find(&options.value_column)?;
-        Ok(CsvSource { reader, row: ByteRecord::new(), keys, values })
+        let width = Some(names.len()).filter(|_| header);
+        Ok(CsvSource { reader, row: ByteRecord::new(), keys, values, width })
+    }
+
+    /// Fails if the row has another number of fields than the first one: a comma without quotes divides a field.
+    fn check_width(&mut self) -> Result<()> {
+        let (found, expected) = (self.row.len(), *self.width.get_or_insert(self.row.len()));
+        if found == expected {
+            return Ok(());
+        }
+        let why = format!("the number of fields is {found}, and that of the first row is {expected}");
+        Err(Failure::input(self.place(), format!("{why}: put a field in quotes if the separator is in it")))
     }
 
     /// Puts the text of `columns` into `out`. A single column is copied; several columns become the parts of a tuple.
@@ -79,6 +92,7 @@ impl<R: Read> Source for CsvSource<R> {
         }
         self.pick(&self.keys, &mut entry.key)?;
         self.pick(&self.values, &mut entry.value)?;
+        self.check_width()?;
         entry.has_value = !self.values.is_empty();
         Ok(true)
     }
@@ -156,6 +170,12 @@ fn position(column: &str, names: &ByteRecord) -> Result<usize> {
     if let Ok(number) = column.parse::<usize>() {
         return number.checked_sub(1).ok_or_else(|| Failure::Usage("columns are counted from 1".to_owned()));
     }
+    let mut found = (0..).zip(names).filter(|(_, name)| *name == column.as_bytes()).map(|(at, _)| at);
+    if let (Some(first), Some(second)) = (found.next(), found.next()) {
+        let why =
+            format!("columns {} and {} are both called \"{column}\": give the number of one", first + 1, second + 1);
+        return Err(Failure::input("line 1", why));
+    }
     names.iter().position(|name| name == column.as_bytes()).ok_or_else(|| {
         let names: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
         let there = match names.as_slice() {
@@ -200,7 +220,7 @@ mod tests {
 
     #[test]
     fn by_default_the_first_column_is_the_key() {
-        let source = CsvSource::new(&b"a,b\nc,d,e\n"[..], &options(&[], &[], b',')).unwrap();
+        let source = CsvSource::new(&b"a,b\nc,d\n"[..], &options(&[], &[], b',')).unwrap();
         assert_eq!(all(source), [(b"a".to_vec(), None), (b"c".to_vec(), None)]);
     }
 
@@ -249,7 +269,7 @@ mod tests {
                 }
             }
         }
-        let source = CsvSource::new(&b"a\0b\n\0\0\n"[..], &options(&["2"], &["1"], 0)).unwrap();
+        let source = CsvSource::new(&b"a\0b\n\0\n"[..], &options(&["2"], &["1"], 0)).unwrap();
         assert_eq!(all(source), [(b"b".to_vec(), Some(b"a".to_vec())), (b"".to_vec(), Some(b"".to_vec()))]);
     }
 
@@ -267,6 +287,31 @@ mod tests {
             let once = all(CsvSource::new(text.as_bytes(), &options(&[], &[], b',')).unwrap());
             assert_eq!(all(CsvSource::new(Slow(text.as_bytes()), &options(&[], &[], b',')).unwrap()), once, "{text:?}");
         }
+    }
+
+    #[test]
+    fn rows_of_another_length_than_the_first_are_refused_with_their_line() {
+        for (text, header) in [("a,b\n1,big, old tree\n", false), ("a,b\n1,big, old tree\n", true), ("a,b\n1\n", false)]
+        {
+            let mut options = options(&[], &[], b',');
+            options.header = header;
+            let mut source = CsvSource::new(text.as_bytes(), &options).unwrap();
+            let mut entry = InputEntry::default();
+            assert!(header || source.next(&mut entry).unwrap());
+            let message = source.next(&mut entry).unwrap_err().to_string();
+            let fields = text.lines().nth(1).unwrap().split(',').count();
+            assert!(message.starts_with(&format!("line 2: the number of fields is {fields}, and ")), "{message}");
+        }
+        let source = CsvSource::new(&b"a,b\n1,\"big, old tree\"\n\n2,\n"[..], &options(&[], &["2"], b',')).unwrap();
+        assert_eq!(all(source).len(), 3);
+    }
+
+    #[test]
+    fn a_name_of_several_columns_is_refused_if_it_is_used() {
+        let open = |keys: &[&str]| CsvSource::new(&b"tree,x,tree\n1,2,3\n"[..], &options(keys, &["x"], b','));
+        let message = open(&["tree"]).err().unwrap().to_string();
+        assert_eq!(message, "line 1: columns 1 and 3 are both called \"tree\": give the number of one");
+        assert_eq!(all(open(&["3"]).unwrap()), [(b"3".to_vec(), Some(b"2".to_vec()))]);
     }
 
     #[test]

@@ -11,20 +11,32 @@ const MAX_BEFORE_TAB: u64 = 4 * MAX_KEY as u64;
 /// The maximum number of bytes after the TAB: the longest value in hexadecimal, and the end of the line.
 const MAX_AFTER: u64 = 2 * MAX_VALUE + 1;
 
+/// The byte order mark of UTF-8, with which some programs begin a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+const MARK_LOADED: &str =
+    "the input begins with a byte order mark, which was loaded as part of the first key: remove it from the input";
+const RETURNS_LOADED: &str =
+    "every line ends with CR LF, and the CR was loaded as part of it: convert the input if it has Windows line ends";
+
 /// Reads lines.
 pub(crate) struct LineSource<R> {
     reader: R,
     end: u8,
     line: Vec<u8>,
     number: u64,
+    /// The number of lines that ended with a newline.
+    newlines: u64,
     /// The number of lines with a carriage return before the newline.
     returns: u64,
+    /// True if the input begins with a byte order mark.
+    has_mark: bool,
 }
 
 impl<R: BufRead> LineSource<R> {
     /// Reads lines that end with the byte `end`. The last one may lack it.
     pub(crate) fn new(reader: R, end: u8) -> LineSource<R> {
-        LineSource { reader, end, line: Vec::new(), number: 0, returns: 0 }
+        LineSource { reader, end, line: Vec::new(), number: 0, newlines: 0, returns: 0, has_mark: false }
     }
 
     /// Appends to the line until it ends, but at most `limit` bytes. Returns the number of bytes.
@@ -55,7 +67,9 @@ impl<R: BufRead> Source for LineSource<R> {
             }
         }
         let line = self.line.strip_suffix(&[self.end]).unwrap_or(&self.line);
-        self.returns += u64::from(self.end == b'\n' && line.ends_with(b"\r"));
+        self.newlines += u64::from(self.line.ends_with(b"\n"));
+        self.returns += u64::from(self.line.ends_with(b"\r\n"));
+        self.has_mark |= self.number == 1 && self.line.starts_with(BYTE_ORDER_MARK);
         let mut halves = line.splitn(2, |byte| *byte == b'\t');
         entry.key.clear();
         entry.key.extend_from_slice(halves.next().unwrap_or_default());
@@ -70,11 +84,15 @@ impl<R: BufRead> Source for LineSource<R> {
         format!("line {}", self.number)
     }
 
-    fn doubt(&self) -> Option<&'static str> {
-        let all = self.number > 0 && self.returns == self.number;
-        all.then_some(
-            "every line ends with CR LF, and the CR was loaded as part of it: convert the input if it has Windows line ends",
-        )
+    fn doubts(&self) -> Vec<&'static str> {
+        let mut doubts = Vec::new();
+        if self.has_mark {
+            doubts.push(MARK_LOADED);
+        }
+        if self.end == b'\n' && self.newlines > 0 && self.returns == self.newlines {
+            doubts.push(RETURNS_LOADED);
+        }
+        doubts
     }
 }
 
@@ -109,11 +127,32 @@ pub(crate) mod tests {
     fn carriage_returns_are_kept_and_a_note_says_so_if_every_line_has_one() {
         for (text, end, has_note) in
             [("a\r\nb\r\n", b'\n', true), ("a\r\nb\n", b'\n', false), ("", b'\n', false), ("a\r\0", 0, false)]
+                .into_iter()
+                .chain([("a\r\nb", b'\n', true), ("a\nb\r", b'\n', false), ("a\r\n\0b\r\n\0", 0, false)])
         {
             let mut source = LineSource::new(text.as_bytes(), end);
             let mut entry = InputEntry::default();
             while source.next(&mut entry).unwrap() {}
-            assert_eq!(source.doubt().is_some(), has_note, "{text:?}");
+            assert_eq!(source.doubts().contains(&RETURNS_LOADED), has_note, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_kept_and_a_note_says_so() {
+        for (text, notes) in [
+            ("\u{FEFF}a\nb\n", &[MARK_LOADED][..]),
+            ("\u{FEFF}", &[MARK_LOADED]),
+            ("\u{FEFF}a\r\nb\r\n", &[MARK_LOADED, RETURNS_LOADED]),
+            ("a\n\u{FEFF}b\n", &[]),
+            ("", &[]),
+        ] {
+            let mut source = LineSource::new(text.as_bytes(), b'\n');
+            let (mut entry, mut keys) = (InputEntry::default(), Vec::new());
+            while source.next(&mut entry).unwrap() {
+                keys.push(entry.key.clone());
+            }
+            assert_eq!(source.doubts(), notes, "{text:?}");
+            assert_eq!(keys.concat(), text.replace('\n', "").as_bytes(), "{text:?}");
         }
     }
 

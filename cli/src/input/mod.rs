@@ -38,9 +38,9 @@ pub(crate) trait Source {
     /// The place of the last entry, for errors, such as "line 7".
     fn place(&self) -> String;
 
-    /// A possible mistake in the input, if there is one. Called at the end.
-    fn doubt(&self) -> Option<&'static str> {
-        None
+    /// Possible mistakes in the input. Called at the end.
+    fn doubts(&self) -> Vec<&'static str> {
+        Vec::new()
     }
 }
 

@@ -92,6 +92,16 @@ fn csv_columns_become_keys_and_values() {
 }
 
 #[test]
+fn csv_rows_that_would_lose_a_field_are_refused() {
+    let place = Place::new();
+    let row = place.error("load t.duramen t --csv --key-column id --value-column text", "id,text\n1,big, old tree\n");
+    assert!(row.contains("line 2: the number of fields is 3, and that of the first row is 2"), "{row}");
+    let name = place.error("load t.duramen t --csv --key-column id --value-column x", "id,x,x\n1,2,3\n");
+    assert!(name.contains("columns 2 and 3 are both called \"x\""), "{name}");
+    assert_eq!(place.files(), [""; 0]);
+}
+
+#[test]
 fn csv_fields_of_nul_bytes_are_loaded_like_others() {
     let place = Place::new();
     let nul = "\0".repeat(24);
