@@ -6,12 +6,19 @@ use crate::args::{Del, WriteOptions};
 use crate::failure::{Completion, Failure, Result};
 use crate::typed::Half;
 use duramen::db::UntypedTable;
+use std::collections::HashSet;
 
 /// Removes the keys in one commit. Returns [`Completion::NotFound`] if one of the keys did not exist, or if there was
 /// no key in the range.
 pub(super) fn run(args: &Del) -> Result<Completion> {
     if args.keys.is_empty() && args.range.is_whole() {
         let why = "no keys are given: name the keys to remove, or a range with --from, --to or --prefix";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    // It is more often a variable of a script that is not set than a wish to remove everything.
+    if args.range.prefix.as_ref().is_some_and(|prefix| prefix.is_empty()) {
+        let why = "every key begins with an empty --prefix: to remove all entries use drop, which removes the table, \
+                   or give the lowest key with --from";
         return Err(Failure::Usage(why.to_owned()));
     }
     let db = open::writing(&args.database, WriteOptions::default())?;
@@ -27,9 +34,13 @@ pub(super) fn run(args: &Del) -> Result<Completion> {
 }
 
 fn each(args: &Del, table: &mut UntypedTable<'_>, keys: &Half) -> Result<Completion> {
-    let mut found = Completion::Done;
+    let (mut found, mut removed) = (Completion::Done, HashSet::new());
     for key in &args.keys {
-        if table.remove(&keys.encode(key.as_encoded_bytes())?)?.is_none() {
+        let key = keys.encode(key.as_encoded_bytes())?;
+        if table.remove(&key)?.is_some() {
+            // The key may be given again.
+            removed.insert(key);
+        } else if !removed.contains(&key) {
             found = Completion::NotFound;
         }
     }

@@ -79,6 +79,15 @@ fn del_removes_all_keys_it_is_given() {
 }
 
 #[test]
+fn a_key_that_is_given_twice_was_found_once() {
+    let place = Place::new();
+    place.ok("load t.duramen t --key-type u8", "1\n2\n3\n");
+    place.ok("del t.duramen t 1 2 1 01", "");
+    assert_eq!(place.ok("scan t.duramen t", ""), "3\n");
+    assert_eq!(place.run("del t.duramen t 3 9 3 9", "").status, 1);
+}
+
+#[test]
 fn del_removes_a_range_and_reports_an_empty_one() {
     let place = Place::new();
     let nothing = |arguments: &str| {
@@ -113,7 +122,14 @@ fn del_requires_either_keys_or_a_range() {
         assert!(place.error(&format!("del t.duramen t a {option}"), "").contains("cannot be used with"), "{option}");
     }
     assert!(place.error("del t.duramen t", "").contains("--from, --to or --prefix"), "neither");
+    for more in [&[][..], &["--to", "b"]] {
+        let run = place.run_args(&[&["del", "t.duramen", "t", "--prefix", ""], more].concat(), "");
+        assert!(run.status == 2 && run.err.contains("empty --prefix") && run.err.contains("--from"), "{}", run.err);
+    }
     assert_eq!(place.ok("scan t.duramen t", ""), "a\nb\n");
+    // The way that the error names.
+    assert_eq!(place.run_args(&["del", "t.duramen", "t", "--from", ""], "").status, 0);
+    assert_eq!(place.ok("scan t.duramen t", ""), "");
 }
 
 #[test]
