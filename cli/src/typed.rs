@@ -47,14 +47,17 @@ impl Half {
     }
 }
 
-/// A bound of a key range as text, or in hexadecimal if it is only a part of a key or has unprintable characters.
-/// `key_type` is the name of the type.
+/// The beginning of a bound in hexadecimal.
+const HEX: &str = "0x";
+
+/// A bound of a key range as text, or `0x` and its bytes in hexadecimal, if it is only a part of a key, has unprintable
+/// characters, or begins with `0x` itself. `key_type` is the name of the type.
 pub(crate) fn bound(bytes: &[u8], key_type: &str) -> String {
     let mut text = Vec::new();
     let read = Half::new(DynType::named(key_type, None), false).decode(bytes, &mut text);
     match (read, String::from_utf8(text)) {
-        (Ok(()), Ok(text)) if !text.contains(char::is_control) => text,
-        _ => format!("0x{}", hex::encode(bytes)),
+        (Ok(()), Ok(text)) if !text.contains(char::is_control) && !text.starts_with(HEX) => text,
+        _ => format!("{HEX}{}", hex::encode(bytes)),
     }
 }
 
@@ -96,6 +99,7 @@ mod tests {
         assert_eq!(bound(&[0, 7], "u32"), "0x0007");
         assert_eq!(bound(b"\xFF", "bytes"), "0xff");
         assert_eq!(bound(b"big\0", "bytes"), "0x62696700");
+        assert_eq!(bound(b"0xff", "bytes"), "0x30786666");
     }
 
     #[test]
