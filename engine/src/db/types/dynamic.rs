@@ -65,13 +65,20 @@ pub(super) struct Number {
 }
 
 macro_rules! numbers {
-    ($($ty:ident $key:literal $expected:expr;)*) => {
+    ($($ty:ident $key:literal $expected:expr $(, too_large: $is_infinite:path)?;)*) => {
         /// All [`Number`] types.
         static NUMBERS: &[Number] = &[$(Number {
             name: stringify!($ty),
             width: size_of::<$ty>(),
             key: $key,
-            parse: |text, out| text.parse().map(|value: $ty| $ty::encode(&value, out)).is_ok(),
+            parse: |text, out| {
+                let Ok(value) = text.parse::<$ty>() else { return false };
+                $(if $is_infinite(value) && has_digit(text) {
+                    return false;
+                })?
+                $ty::encode(&value, out);
+                true
+            },
             print: |bytes, out| Ok(out.extend_from_slice($ty::decode(bytes)?.to_string().as_bytes())),
             expected: || $expected,
         },)*];
@@ -82,6 +89,18 @@ macro_rules! whole {
     ($ty:ident) => {
         format!("a whole number from {} to {}", $ty::MIN, $ty::MAX)
     };
+}
+
+macro_rules! finite {
+    ($ty:ident) => {
+        format!("a number from {:e} to {:e}, or inf, -inf or NaN", $ty::MIN, $ty::MAX)
+    };
+}
+
+/// True for the text of a number, and false for names such as `inf`. The standard library parses a number that is too
+/// large as infinity.
+fn has_digit(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 numbers! {
@@ -95,8 +114,8 @@ numbers! {
     i32 true whole!(i32);
     i64 true whole!(i64);
     i128 true whole!(i128);
-    f32 false "a number".to_owned();
-    f64 false "a number".to_owned();
+    f32 false finite!(f32), too_large: f32::is_infinite;
+    f64 false finite!(f64), too_large: f64::is_infinite;
     bool true "true or false".to_owned();
 }
 
@@ -288,6 +307,20 @@ mod tests {
         for name in ["[u8;-1]", "[u8;016]", "[u8;99999999999999999999]", "option<>", "(u8,u8,u8,u8,u8,u8,u8)", &deep] {
             assert!(name.parse::<DynType>().is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn numbers_that_are_too_large_are_refused_and_names_of_infinity_are_not() {
+        let float = |name: &str, text: &str| name.parse::<DynType>().unwrap().encode_text(text.as_bytes());
+        for (name, text) in [("f32", "1e39"), ("f32", "-1e39"), ("f64", "1e999"), ("option<f64>", "some:-1e999")] {
+            let message = float(name, text).unwrap_err().to_string();
+            assert!(message.contains(text) && message.contains("it must be a number from -"), "{message}");
+        }
+        for (text, value) in [("inf", f64::INFINITY), ("-Infinity", f64::NEG_INFINITY), ("1.7e308", 1.7e308)] {
+            assert_eq!(float("f64", text).unwrap(), value.to_be_bytes(), "{text}");
+        }
+        assert_eq!(float("f32", "1e38").unwrap(), 1e38f32.to_be_bytes());
+        assert!(float("f32", "NaN").is_ok());
     }
 
     #[test]
