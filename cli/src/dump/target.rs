@@ -56,7 +56,8 @@ impl Target {
         }
         let is_stream = number.is_some() && !is_block;
         // Whoever opened the descriptor has chosen the file, and what is in it stays.
-        let file = File::options().read(true).write(is_block).append(is_stream).open(&target).map_err(refused)?;
+        let opened = File::options().read(true).write(is_block).append(is_stream).open(&target);
+        let file = opened.map_err(unreadable(path))?;
         let source = fs::metadata(source).map_err(refused)?;
         if is_same(&found, &source) || is_database(&file).map_err(unreadable(path))? {
             return Err(holds_database(path));
@@ -153,7 +154,7 @@ fn holds_database(path: &Path) -> Failure {
 
 /// An existing file that cannot be read may be a database.
 fn unreadable(path: &Path) -> impl Fn(io::Error) -> Failure {
-    move |source| Failure::File { action: "cannot check for a database in", path: path.to_owned(), source }
+    move |source| Failure::File { action: "cannot read the existing file", path: path.to_owned(), source }
 }
 
 /// Gives `file` the permissions of the file it replaces and, if the system allows that, its owner and group.

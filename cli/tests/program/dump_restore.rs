@@ -157,7 +157,7 @@ mod unix {
         set_permissions(place.path("dump"), Permissions::from_mode(0o600)).unwrap();
         let refused = dump.output().unwrap();
         let message = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(refused.status.code() == Some(2) && message.contains("cannot check for a database in"), "{message}");
+        assert!(refused.status.code() == Some(2) && message.contains("cannot read the existing file"), "{message}");
         assert_eq!(std::fs::read(place.path("dump")).unwrap(), b"old");
         set_permissions(place.path("dump"), Permissions::from_mode(0o674)).unwrap();
         let run = dump.output().unwrap();
