@@ -17,7 +17,7 @@
 //! order: the first copy, a sync, the second copy, a sync. So one of them is always durable.
 
 use super::{BLOCK, Disk, WriteKind};
-use crate::base::bytes::{get_u32, get_u64, put_u32, put_u64, slice};
+use crate::base::bytes::{are_zero, get_u32, get_u64, put_u32, put_u64, slice};
 use crate::base::checksum::checksum;
 use crate::base::{Error, Result};
 use parking_lot::Mutex;
@@ -226,7 +226,7 @@ fn check_empty(device: &dyn Disk, path: &Path) -> Result<()> {
     let mut bytes = vec![0; usize::try_from(size.min(SEARCHED)).unwrap_or(0)];
     for at in [0, size - bytes.len() as u64] {
         device.read_at(at, &mut bytes)?;
-        if bytes.iter().any(|byte| *byte != 0) {
+        if !are_zero(&bytes) {
             let what = "the device has other content; to use it for a database, fill its first and last MiB with zeros";
             return Err(not_ours(path, what));
         }

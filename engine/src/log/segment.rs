@@ -197,7 +197,7 @@ fn inspect_disk(config: &LogConfig, disk: Arc<dyn Disk>, number: u32) -> Result<
     let mut window = FileWindow::new(disk)?;
     let len = usize::try_from(window.size()).unwrap_or(USED).min(USED);
     let front = window.get(0, len)?.unwrap_or_default();
-    let begins_as_one = front.iter().all(|byte| *byte == 0) || front.starts_with(&MAGIC.to_le_bytes());
+    let begins_as_one = bytes::are_zero(front) || front.starts_with(&MAGIC.to_le_bytes());
     // The file of a segment has at least a whole header block.
     let may_be_one = begins_as_one || window.size() >= SEGMENT_HEADER;
     let Some(block) = window.get(0, USED)? else {
@@ -248,7 +248,7 @@ fn has_content(window: &mut FileWindow) -> Result<bool> {
     while at < window.size() {
         let len = window.size().saturating_sub(at).min(DEVICE_BLOCK);
         let block = window.get(at, usize::try_from(len).unwrap_or(0))?.unwrap_or_default();
-        if block.iter().any(|byte| *byte != 0) {
+        if !bytes::are_zero(block) {
             return Ok(true);
         }
         at = at.saturating_add(len);

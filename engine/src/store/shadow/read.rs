@@ -6,6 +6,7 @@ use super::half::Half;
 use super::slot::{Side, SlotContent, Stamp};
 use super::states::{Kind, PageState, Used};
 use super::{CompressionBuffers, ShadowStore};
+use crate::base::bytes::are_zero;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, WriteKind};
 use crate::page::{Page, unpack};
@@ -206,7 +207,7 @@ impl ShadowStore {
         };
         let blocks = self.geometry.image_blocks(half.slot());
         let front = half.slot().get(..half.slot().len() - blocks * BLOCK).unwrap_or_default();
-        let is_front_stale = front.iter().any(|byte| *byte != 0);
+        let is_front_stale = !are_zero(front);
         let mut chain = match content {
             SlotContent::Image { stamp, lsn } if choice.state.kind() == Kind::Present => {
                 self.open_slot(id, half.slot(), lsn, page)?;
