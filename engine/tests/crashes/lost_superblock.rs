@@ -110,7 +110,7 @@ fn with_the_older_superblock_a_database_is_right_or_says_that_it_is_damaged() ->
             }
         }
     }
-    assert!(right + refused == 12 && refused < 12, "{right} right, {refused} refused");
+    assert_eq!(right + refused, 12, "{right} right, {refused} refused");
     Ok(())
 }
 

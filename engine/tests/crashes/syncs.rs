@@ -15,6 +15,8 @@ use parking_lot::Mutex;
 
 const NAME: &str = "t.duramen";
 const T: TableDef<u32, &[u8]> = TableDef::new("t");
+/// The most syncs of a checkpoint.
+const MOST_SYNCS: usize = 8;
 
 /// A function that is called at each write (with its offset) and before each sync of a file.
 type Happening = Box<dyn FnMut(&str, Option<u64>) -> Result<()> + Send>;
@@ -393,5 +395,55 @@ fn share_a_checkpoint(store: StoreKind) -> Result<()> {
     // One that comes late, on a busy machine, may have one of its own.
     let taken = superblocks.load(Ordering::Acquire);
     assert!((2..=4).contains(&taken), "{taken} checkpoints for {WAITERS} that waited");
+    Ok(())
+}
+
+/// The files that were written to and synced, in order; true for a sync. The folder has an empty name.
+#[derive(Debug, Default)]
+struct WritesAndSyncs(Mutex<Vec<(String, bool)>>);
+
+impl Hooks for WritesAndSyncs {
+    fn before_write(&self, name: &str, _: u64, _: usize) -> Result<()> {
+        self.0.lock().push((name.to_owned(), false));
+        Ok(())
+    }
+
+    fn before_rename(&self, _: &str, _: &str) -> Result<()> {
+        self.0.lock().push((String::new(), false));
+        Ok(())
+    }
+
+    fn before_sync(&self, name: Option<&str>) -> Result<()> {
+        self.0.lock().push((name.unwrap_or_default().to_owned(), true));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_checkpoint_syncs_no_file_twice_without_a_write_between() -> Result<()> {
+    for store in STORES {
+        let calls = Arc::new(WritesAndSyncs::default());
+        let volume = HookedVolume::new(Arc::new(FailingVolume::new(1)), calls.clone());
+        let db = options().store(store).create_on(Arc::new(volume), NAME)?;
+        for _ in 0..5 {
+            (0..500).step_by(10).try_for_each(|key| put(&db, key..key + 10, Durability::None))?;
+            calls.0.lock().clear();
+            db.checkpoint()?;
+        }
+        // The last checkpoint begins a segment in a file that was a segment before.
+        let calls = std::mem::take(&mut *calls.0.lock());
+        let syncs: Vec<&String> = calls.iter().filter(|(_, is_sync)| *is_sync).map(|(name, _)| name).collect();
+        let mut written: Vec<&String> = Vec::new();
+        for (at, (name, is_sync)) in calls.iter().enumerate() {
+            // The first sync of a file is for what was written before the checkpoint.
+            let is_first = !calls.iter().take(at).any(|call| call == &(name.clone(), true));
+            assert!(!is_sync || is_first || written.contains(&name), "{store}: {name:?} is synced again: {syncs:?}");
+            match is_sync {
+                true => written.retain(|other| *other != name),
+                false => written.push(name),
+            }
+        }
+        assert!(syncs.len() <= MOST_SYNCS, "{store}: {} syncs: {syncs:?}", syncs.len());
+    }
     Ok(())
 }
