@@ -2,6 +2,7 @@
 //! Their use must not be in this file.
 
 use crate::Result;
+use crate::numbers::short;
 use fastrand::Rng;
 use std::io::BufRead;
 use std::path::Path;
@@ -98,9 +99,14 @@ impl Keys {
         self.starts.windows(2).all(|pair| pair[1] - pair[0] == width).then_some(width)
     }
 
+    /// All ranks in order.
+    pub(crate) fn ranks(&self) -> std::ops::Range<u32> {
+        0..short(self.len())
+    }
+
     /// All ranks in random order.
     pub(crate) fn shuffled(&self, rng: &mut Rng) -> Vec<u32> {
-        let mut ranks: Vec<u32> = (0..self.len() as u32).collect();
+        let mut ranks: Vec<u32> = self.ranks().collect();
         rng.shuffle(&mut ranks);
         ranks
     }

@@ -1,8 +1,20 @@
 //! Workloads and their measurement, shared by `duramen-bench` and by the programs that measure other stores beside
 //! Duramen. This crate contains no other store.
-// An `expect` says what the measurement relies on, and counts become floating-point numbers and back. So `expect_used`
-// and casts are not denied here.
-#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::panic))]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::cast_possible_truncation
+    )
+)]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a wrong assumption about a store or a measurement must end it, and not change its result"
+)]
 
 mod bars;
 pub mod basic;
@@ -16,6 +28,7 @@ pub mod kept;
 pub mod keys;
 mod keyset;
 pub mod larger;
+mod numbers;
 mod options;
 mod page;
 pub mod progress;

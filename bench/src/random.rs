@@ -16,6 +16,7 @@ impl Random {
 
     /// Uniform enough below `bound`.
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the upper half of the product is below `bound`")]
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }

@@ -1,7 +1,15 @@
 //! One fuzz target per decoder, as plain functions.
-//!
-//! A target reports an error by a panic, from an assertion or from `expect`.
-#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::cast_possible_truncation))]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::cast_possible_truncation
+    )
+)]
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a target reports an error by a panic")]
 
 pub mod codec;
 pub mod dictionary;

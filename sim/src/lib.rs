@@ -11,8 +11,20 @@
 //!
 //! Seeds decide all choices, so that a failing case can be repeated. `docs/durability.md` has the assumptions about
 //! real devices. This crate sees files, bytes and kinds of writes. It must not know what the engine writes.
-// An index out of bounds is a bug of the simulator, which must end the test. So `indexing_slicing` is not denied here.
-#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::cast_possible_truncation))]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::cast_possible_truncation
+    )
+)]
+#![allow(
+    clippy::indexing_slicing,
+    reason = "an index out of bounds is a bug of the simulator, which must end the test"
+)]
 
 mod crash;
 mod death;

@@ -78,8 +78,8 @@ impl Args {
     pub(super) fn config(&self, keys: &Keys) -> Config {
         let data = keys.bytes() + keys.len() * (self.value + 16);
         Config {
-            cache: self.cache.map_or(4 * data + (64 << 20), |size| size.0 as usize),
-            page_size: self.page_size.map(|size| size.0 as usize),
+            cache: self.cache.map_or(4 * data + (64 << 20), size::length),
+            page_size: self.page_size.map(size::length),
             durability: self.durability,
             disk: self.disk,
             key_width: keys.width(),

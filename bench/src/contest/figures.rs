@@ -1,6 +1,7 @@
 //! The figures of a run, by name. The meaning of a figure must not be in this file.
 
 use crate::Result;
+use crate::numbers::{index, rounded, whole};
 use crate::stats::median;
 use serde_json::{Map, Number, Value};
 use std::collections::BTreeMap;
@@ -43,7 +44,7 @@ impl Figures {
     /// As a JSON object; whole numbers stay whole.
     pub(crate) fn to_json(&self) -> Value {
         let number = |value: f64| match value {
-            whole if whole.fract() == 0.0 && whole.abs() < 1e15 => Some(Number::from(whole as i64)),
+            whole if whole.fract() == 0.0 && whole.abs() < 1e15 => Some(Number::from(rounded(whole))),
             value => Number::from_f64((value * 1000.0).round() / 1000.0),
         };
         let entries =
@@ -63,7 +64,7 @@ impl Figures {
 
 /// The quantile of sorted numbers: the number below which a fraction of them is.
 pub(crate) fn quantile(sorted: &[f64], fraction: f64) -> f64 {
-    let rank = (sorted.len() as f64 * fraction).ceil() as usize;
+    let rank = index(whole((sorted.len() as f64 * fraction).ceil()));
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
 }
 

@@ -3,6 +3,7 @@
 use super::contestant::Contestant;
 use super::figures::Figures;
 use crate::Result;
+use crate::numbers::index;
 use indicatif::ProgressBar;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -24,7 +25,7 @@ pub(crate) fn on_threads<C: Contestant>(
         ready.wait();
         let mut reader = reader?;
         timed(|| {
-            for ranks in part.chunks(tick.max(1) as usize) {
+            for ranks in part.chunks(index(tick.max(1))) {
                 ranks.iter().try_for_each(|rank| each(&mut reader, *rank as usize))?;
                 bar.inc(ranks.len() as u64);
             }

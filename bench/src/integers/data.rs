@@ -1,6 +1,7 @@
 //! The sets of integer keys, sorted and without duplicates. This file must not know their use.
 
 use crate::Result;
+use crate::numbers::short;
 use crate::random::Random;
 use std::fmt;
 use std::path::PathBuf;
@@ -35,7 +36,7 @@ impl Data {
         match self {
             Data::Cluster => {
                 let range = u32::try_from(n as u64 * 9 / 8).map_err(|_| "so many keys are no u32")?;
-                clustered(n, 0, range.max(n as u32), random, &mut keys);
+                clustered(n, 0, range.max(short(n)), random, &mut keys);
             }
             Data::Uniform => {
                 while keys.len() < n {
@@ -51,7 +52,7 @@ impl Data {
                 for _ in 0..n {
                     keys.push(time);
                     let bits = random.next();
-                    let pause = if bits.is_multiple_of(1000) { random.below(PAUSE) as u32 } else { 0 };
+                    let pause = if bits.is_multiple_of(1000) { short(random.below(PAUSE)) } else { 0 };
                     time = time.checked_add(1 + (bits >> 60) as u32 + pause).ok_or("so many timestamps are no u32")?;
                 }
             }
@@ -82,7 +83,7 @@ fn clustered(count: usize, from: u32, to: u32, random: &mut Random, keys: &mut V
         return uniform(count, from, to, random, keys);
     }
     let left = count / 2;
-    let cut = from + (left + random.below(range - count + 1)) as u32;
+    let cut = from + short(left + random.below(range - count + 1));
     let [first, second]: [Draw; 2] = match random.next() >> 62 {
         0 => [uniform, clustered],
         1 => [clustered, uniform],

@@ -82,7 +82,7 @@ pub struct Args {
 
 impl Args {
     fn page_bytes(&self) -> usize {
-        self.page_size.0 as usize
+        size::length(self.page_size)
     }
 
     /// The layouts to measure: each codec in blocks of each size.

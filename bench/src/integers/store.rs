@@ -133,12 +133,12 @@ impl<K: TableKey> Store for Table<K> {
     }
 
     fn count(&self) -> Result<u64> {
-        Ok(unsigned(&Query::of(&self.open()?).threads(1).run(&[Aggregate::Count])?)? as u64)
+        Ok(unsigned(&Query::of(&self.open()?).threads(1).run(&[Aggregate::Count])?)?.try_into()?)
     }
 
     fn count_above(&self, key: u32) -> Result<u64> {
         let above = (std::ops::Bound::Excluded(K::from(key)), std::ops::Bound::Unbounded);
-        Ok(unsigned(&Query::of(&self.open()?).threads(1).range(above).run(&[Aggregate::Count])?)? as u64)
+        Ok(unsigned(&Query::of(&self.open()?).threads(1).range(above).run(&[Aggregate::Count])?)?.try_into()?)
     }
 }
 

@@ -91,7 +91,7 @@ impl Args {
     /// Bytes of a page of each database.
     pub(super) fn page_bytes(&self) -> usize {
         let default = if self.disk == DiskKind::Memory { 512 } else { 4096 };
-        self.page_size.map_or(default, |size| size.0 as usize)
+        self.page_size.map_or(default, size::length)
     }
 }
 

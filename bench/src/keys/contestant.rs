@@ -4,6 +4,7 @@
 use super::args::{Args, DiskKind, Inner, Layout};
 use crate::Result;
 use crate::keyset::{Gathered, Keys};
+use crate::size;
 use crate::value::Values;
 use duramen::db::TreeStats;
 use duramen::db::UntypedTable;
@@ -129,7 +130,7 @@ impl Table {
     /// An empty table. Its file, if it has one, is in `folder`.
     pub(super) fn create(args: &Args, entries: Entries<'_>, layout: Layout, folder: &Path) -> Result<Table> {
         let data = entries.keys.bytes() + entries.keys.len() * (entries.values.width + 64);
-        let cache = args.cache.map_or(4 * data + CACHE_SLACK, |size| size.0 as usize);
+        let cache = args.cache.map_or(4 * data + CACHE_SLACK, size::length);
         let builder = Database::builder().page_size(args.page_bytes()).cache(cache).durability(Durability::None);
         let builder = builder.resident_inner(args.inner == Inner::Resident);
         let (db, meter) = match args.disk {

@@ -110,6 +110,7 @@ fn files(folder: &Path, max: usize, of: impl Fn(&Path) -> Option<&OsStr>) -> Res
 }
 
 /// A number of the normal distribution around the middle of all numbers with [`NORMAL_DIGITS`] digits.
+#[expect(clippy::cast_possible_truncation, reason = "the fraction is cut off, and the constants are small")]
 fn normal_key(scale: f64, rng: &mut Rng) -> String {
     // The method of Box and Muller. 1 - f64() is never 0.
     let deviation = (-2.0 * (1.0 - rng.f64()).ln()).sqrt() * (TAU * rng.f64()).cos();

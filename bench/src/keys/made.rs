@@ -1,6 +1,7 @@
 //! Made keys of common kinds: words, URLs, e-mail addresses, UUIDs, tuples and integers. The use of the keys must not
 //! be in this file.
 
+use crate::numbers::{index, short, whole};
 use clap::ValueEnum;
 use fastrand::Rng;
 use std::fmt::Write;
@@ -33,7 +34,7 @@ const FOLDERS: [&str; 8] = ["blog", "wiki", "products", "news", "users", "images
 /// One of `count` numbers. Small ones are frequent.
 fn skewed(rng: &mut Rng, count: usize) -> usize {
     let part = rng.f64();
-    ((part * part * part * count as f64) as usize).min(count - 1)
+    index(whole(part * part * part * count as f64)).min(count - 1)
 }
 
 fn push_word(text: &mut String, rng: &mut Rng, syllables: usize) {
@@ -68,7 +69,7 @@ impl Made {
                     continue;
                 }
                 Made::Tuples => {
-                    let (tenant, hour) = (skewed(rng, 5_000) as u32, 480_000 + rng.u64(..2_000));
+                    let (tenant, hour) = (short(skewed(rng, 5_000)), 480_000 + rng.u64(..2_000));
                     push(
                         &[&tenant.to_be_bytes()[..], &hour.to_be_bytes(), &rng.u32(..1_000_000).to_be_bytes()].concat(),
                     );

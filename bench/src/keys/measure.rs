@@ -190,7 +190,7 @@ impl<'a> Round<'a> {
 
     /// Removes every second key, in random order.
     fn delete(&mut self, entrants: &mut [Entrant<'a>]) -> Result<Vec<f64>> {
-        let mut removed: Vec<u32> = (0..self.keys.len() as u32).step_by(2).collect();
+        let mut removed: Vec<u32> = self.keys.ranks().step_by(2).collect();
         self.rng.shuffle(&mut removed);
         let speeds =
             self.step(entrants, "delete", &removed, |entrant, turn| entrant.store.contestant_mut().remove(turn))?;

@@ -58,17 +58,18 @@ impl Sizes {
         let written = table.traffic().map(|(_, written)| written as f64 / keys.len() as f64);
         let stats = table.stats()?;
         let sum = |part: fn(&duramen::db::LevelStats) -> u64| stats.levels.iter().map(part).sum::<u64>() as f64;
-        let (pages, entries) = (sum(|level| level.pages), sum(|level| level.entries));
+        let pages: u64 = stats.levels.iter().map(|level| level.pages).sum();
+        let entries = sum(|level| level.entries);
         let leaves = stats.levels.first().copied().unwrap_or_default();
-        let inner_pages = pages as u64 - leaves.pages;
+        let inner_pages = pages - leaves.pages;
         let list_bytes = (sum(|level| level.key_list_bytes) + stats.heap_used_bytes as f64) / entries;
         let whole = keys.bytes() as f64 / keys.len() as f64;
         Ok(Sizes {
-            page_bytes_per_key: (pages + (stats.run_pages + stats.heap_pages) as f64) * page_size as f64
+            page_bytes_per_key: (pages + stats.run_pages + stats.heap_pages) as f64 * page_size as f64
                 / keys.len() as f64,
             height: stats.levels.len(),
             fanout: (entries - leaves.entries as f64) / (inner_pages as f64).max(1.0),
-            pages: pages as u64,
+            pages,
             heap_pages: stats.heap_pages,
             inner_pages,
             leaf_entries: leaves.entries as f64 / leaves.pages as f64,

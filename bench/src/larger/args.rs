@@ -76,7 +76,7 @@ impl Args {
     pub(super) fn config(&self, cache: usize, durability: Durability) -> Config {
         Config {
             cache,
-            page_size: self.page_size.map(|size| size.0 as usize),
+            page_size: self.page_size.map(size::length),
             durability,
             disk: DiskKind::File,
             key_width: Some(KEY),

@@ -5,6 +5,7 @@ use super::cold;
 use super::steps::Steps;
 use crate::Result;
 use crate::contest::{Contestant, Durability, Figures, memory, timed};
+use crate::size;
 
 /// Runs the steps once.
 ///
@@ -13,7 +14,7 @@ use crate::contest::{Contestant, Durability, Figures, memory, timed};
 pub(super) fn run<C: Contestant>(args: &Args) -> Result<Figures> {
     let folder = tempfile::Builder::new().prefix("duramen-larger-").tempdir_in(&args.dir)?;
     let folder = folder.path();
-    let small = args.config(args.cache.0 as usize, Durability::None);
+    let small = args.config(size::length(args.cache), Durability::None);
     let large = args.config(args.all_cached(), Durability::None);
     let has = |step| args.steps.contains(&step);
     let mut steps = Steps::new(args)?;

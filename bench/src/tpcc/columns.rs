@@ -7,6 +7,7 @@
 //! that InnoDB keeps for each row: 5 of the record header, 6 of the transaction and 7 of the undo record.
 
 use crate::Result;
+use crate::numbers::{index, rounded, short, whole};
 use clap::ValueEnum;
 
 /// The encoding of rows and keys.
@@ -30,7 +31,7 @@ impl<const N: usize> Text<N> {
 
     /// The first `N` bytes of a text.
     pub(super) fn new(text: &[u8]) -> Text<N> {
-        let mut new = Text { len: text.len().min(N) as u16, bytes: [0; N] };
+        let mut new = Text { len: u16::try_from(text.len().min(N)).unwrap_or(u16::MAX), bytes: [0; N] };
         new.bytes[..usize::from(new.len)].copy_from_slice(&text[..usize::from(new.len)]);
         new
     }
@@ -148,10 +149,10 @@ impl Encoder {
     fn innodb_header(&self) -> [u8; INNODB_HEADER] {
         let mut header = [0; INNODB_HEADER];
         header[1..3].copy_from_slice(&(((self.rows % 200) as u16) << 3).to_be_bytes());
-        header[3..5].copy_from_slice(&((self.rows % 200 * 80) as u16).to_be_bytes());
+        header[3..5].copy_from_slice(&(self.rows % 200 * 80).to_be_bytes()[6..]);
         header[5..11].copy_from_slice(&self.transaction.to_be_bytes()[2..]);
         header[11] = 0x80;
-        header[12..16].copy_from_slice(&((self.transaction / 16) as u32).to_be_bytes());
+        header[12..16].copy_from_slice(&(self.transaction / 16).to_be_bytes()[4..]);
         header[16..18].copy_from_slice(&((self.rows * 37 % 16_000) as u16).to_be_bytes());
         header
     }
@@ -162,10 +163,10 @@ struct LeanWriter<'a>(&'a mut Vec<u8>);
 impl LeanWriter<'_> {
     fn number(&mut self, mut value: u64) {
         while value > 0x7f {
-            self.0.push(value as u8 | 0x80);
+            self.0.push(value.to_le_bytes()[0] | 0x80);
             value >>= 7;
         }
-        self.0.push(value as u8);
+        self.0.push(value.to_le_bytes()[0]);
     }
 }
 
@@ -243,7 +244,7 @@ fn take<'a>(bytes: &mut Option<&'a [u8]>, len: usize) -> &'a [u8] {
 
 impl Columns for LeanReader<'_> {
     fn int(&mut self, value: &mut u32) {
-        *value = self.number() as u32;
+        *value = short(self.number());
     }
 
     fn real(&mut self, value: &mut u32) {
@@ -263,7 +264,7 @@ impl Columns for LeanReader<'_> {
     }
 
     fn varchar<const N: usize>(&mut self, value: &mut Text<N>) {
-        let len = self.number() as usize;
+        let len = index(self.number());
         *value = Text::new(self.take(len));
     }
 
@@ -343,15 +344,15 @@ impl InnodbReader<'_> {
 
 impl Columns for InnodbReader<'_> {
     fn int(&mut self, value: &mut u32) {
-        *value = self.bytes(4) as u32 ^ 1 << 31;
+        *value = short(self.bytes(4)) ^ 1 << 31;
     }
 
     fn real(&mut self, value: &mut u32) {
-        *value = self.f64() as u32;
+        *value = short(whole(self.f64()));
     }
 
     fn real_cents(&mut self, value: &mut Cents) {
-        *value = (self.f64() * 100.0).round() as Cents;
+        *value = rounded(self.f64() * 100.0);
     }
 
     fn decimal(&mut self, value: &mut Cents, digits: u8) {
@@ -363,11 +364,11 @@ impl Columns for InnodbReader<'_> {
     }
 
     fn time(&mut self, value: &mut u32) {
-        *value = self.bytes(4) as u32;
+        *value = short(self.bytes(4));
     }
 
     fn varchar<const N: usize>(&mut self, value: &mut Text<N>) {
-        let len = self.bytes(length_bytes(N)) as usize;
+        let len = index(self.bytes(length_bytes(N)));
         *value = Text::new(take(&mut self.0, len));
     }
 

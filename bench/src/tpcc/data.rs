@@ -4,6 +4,7 @@
 use super::columns::Text;
 use super::rows::{Customer, District, Item, Order, OrderLine, Stock, Warehouse};
 use super::schema::Scale;
+use crate::numbers::short;
 use crate::random::{Random, mix};
 
 /// When the initial rows were made: 2014-05-13.
@@ -11,6 +12,7 @@ pub(super) const LOADED: u32 = 1_400_000_000;
 
 const SYLLABLES: [&str; 10] = ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
 const ALPHANUMERIC: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+const DIGITS: &[u8; 10] = b"0123456789";
 const ORIGINAL: &[u8] = b"ORIGINAL";
 
 /// The constants of non-uniform random numbers, for 255, 1,023 and 8,191.
@@ -18,7 +20,7 @@ const C: [usize; 3] = [173, 519, 4321];
 
 /// A uniform number from `low` to `high`.
 pub(super) fn uniform(random: &mut Random, low: u32, high: u32) -> u32 {
-    low + random.below((high - low + 1) as usize) as u32
+    low + short(random.below((high - low + 1) as usize))
 }
 
 /// A non-uniform number from `low` to `high` (2.1.6). The mask `a` is 255, 1,023 or 8,191.
@@ -26,7 +28,7 @@ fn non_uniform(random: &mut Random, a: usize, low: u32, high: u32) -> u32 {
     let c = C[usize::from(a > 255) + usize::from(a > 1023)];
     let range = (high - low + 1) as usize;
     let number = (random.below(a + 1) | (low as usize + random.below(range))) + c;
-    low + (number % range) as u32
+    low + short(number % range)
 }
 
 /// A customer of a district.
@@ -60,13 +62,13 @@ fn text<const N: usize>(random: &mut Random, low: u32, high: u32) -> Text<N> {
 
 fn digits<const N: usize>(random: &mut Random) -> Text<N> {
     let mut bytes = [0; N];
-    bytes.iter_mut().for_each(|byte| *byte = b'0' + random.below(10) as u8);
+    bytes.iter_mut().for_each(|byte| *byte = DIGITS[random.below(10)]);
     Text::new(&bytes)
 }
 
 fn zip(random: &mut Random) -> Text<9> {
     let mut bytes = *b"000011111";
-    bytes[..4].iter_mut().for_each(|byte| *byte = b'0' + random.below(10) as u8);
+    bytes[..4].iter_mut().for_each(|byte| *byte = DIGITS[random.below(10)]);
     Text::new(&bytes)
 }
 

@@ -16,6 +16,7 @@ mod terminals;
 mod transactions;
 
 use crate::Result;
+use crate::numbers::short;
 use crate::size;
 use bytesize::ByteSize;
 use clap::ValueEnum;
@@ -165,7 +166,7 @@ impl Args {
 
     fn storage(&self) -> Storage {
         let (compression, target) = match self.rows {
-            Encoding::Innodb => (Compression::Zlib(6), Target::Bytes(self.page_size.0 as u32 / 2)),
+            Encoding::Innodb => (Compression::Zlib(6), Target::Bytes(short(self.page_size.0) / 2)),
             Encoding::Lean => (Compression::Zstd(3), Target::Fit),
         };
         Storage {

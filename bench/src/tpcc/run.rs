@@ -9,6 +9,8 @@ use super::transactions::Shop;
 use super::{Args, DiskKind, consistency};
 use crate::Result;
 use crate::clock::thread_seconds;
+use crate::numbers::{index, whole};
+use crate::size;
 use duramen::Database;
 use duramen::db::{CompressionTotals, Strategy, TableAnalysis};
 use duramen::io::{FileVolume, MemoryVolume, Volume};
@@ -79,7 +81,7 @@ pub(super) fn measure(args: &Args) -> Result<Measured> {
     };
     let drive = DriveVolume::new(below);
     let drive = Arc::new(if args.device.model().compresses { drive } else { drive.without_compression() });
-    let builder = Database::builder().page_size(args.page_size.0 as usize).cache(cache as usize);
+    let builder = Database::builder().page_size(size::length(args.page_size)).cache(index(cache));
     let builder = builder.compression_threads(args.processors as usize);
     let db = builder.create_on(drive.clone(), NAME)?;
     let loader =
@@ -89,7 +91,7 @@ pub(super) fn measure(args: &Args) -> Result<Measured> {
         // One thread loads.
         let began = thread_seconds();
         loader.load(&db, |table| eprintln!("loading {table}"))?;
-        serial.store(((thread_seconds() - began) * 1e9) as u64, Ordering::Relaxed);
+        serial.store(whole((thread_seconds() - began) * 1e9), Ordering::Relaxed);
         Ok(())
     })?;
     db.close()?;
@@ -153,7 +155,7 @@ impl Sample {
     fn of(args: &Args, storage: &Storage, population: Population) -> Result<Sample> {
         let uncompressed = Storage { strategy: Strategy::None, ..*storage };
         let loader = Loader { population, warehouses: 1, storage: &uncompressed, compressed: HashSet::new() };
-        let builder = Database::builder().page_size(args.page_size.0 as usize);
+        let builder = Database::builder().page_size(size::length(args.page_size));
         let db = builder.create_on(Arc::new(MemoryVolume::new()), NAME)?;
         loader.load(&db, |_| ())?;
         let analyses = db.analyze(&storage.plan(), |_| ())?;
@@ -175,7 +177,7 @@ impl Sample {
             let warehouses = if *table == Table::Item { 1 } else { warehouses };
             bytes * table.entries(scale) as f64 * f64::from(warehouses)
         };
-        self.entry_bytes.iter().map(of).sum::<f64>() as u64
+        whole(self.entry_bytes.iter().map(of).sum())
     }
 }
 
@@ -197,7 +199,7 @@ fn sizes(shop: &Shop, sample: &Sample) -> Result<Vec<Size>> {
                 let entry_bytes = sample.entry_bytes.get(&table).copied().unwrap_or(0.0);
                 size.pages += stats.levels.iter().map(|level| level.pages).sum::<u64>();
                 size.stored += stats.stored_bytes;
-                size.uncompressed += (entry_bytes * stats.entries() as f64) as u64;
+                size.uncompressed += whole(entry_bytes * stats.entries() as f64);
             }
             Ok(size)
         })

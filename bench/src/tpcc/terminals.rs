@@ -4,6 +4,7 @@
 use super::Mix;
 use super::transactions::{Kind, Outcome, Shop, Terminal};
 use crate::Result;
+use crate::numbers::short;
 use crate::random::Random;
 use hdrhistogram::Histogram;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,7 +54,7 @@ impl Times {
         self.count += 1;
         self.rolled_back += u64::from(outcome.rolled_back);
         self.waited += outcome.waited;
-        Ok(self.latencies.record(time.as_micros() as u64)?)
+        Ok(self.latencies.record(time.as_micros().try_into()?)?)
     }
 
     fn add(&mut self, other: &Times) -> Result<()> {
@@ -108,7 +109,7 @@ impl Work<'_> {
         let mut random = Random::new(self.seed ^ u64::from(number) << 32);
         let mut all = Kind::ALL.map(|_| Times::new()).into_iter().collect::<Result<Vec<Times>>>()?;
         while !stop.load(Ordering::Relaxed) {
-            let terminal = random.below((self.shop.warehouses * self.terminals) as usize) as u32;
+            let terminal = short(random.below((self.shop.warehouses * self.terminals) as usize));
             let terminal = Terminal {
                 warehouse: terminal / self.terminals + 1,
                 district: terminal % self.terminals % self.shop.scale.districts + 1,

@@ -3,7 +3,9 @@
 use super::data::{Keys, Rewritten, fill};
 use super::{Args, DiskKind, Flush, Log};
 use crate::Result;
+use crate::numbers::index;
 use crate::random::Random;
+use crate::size;
 use duramen::db::LogShape;
 use duramen::db::types::{KeyLayout, TableOptions};
 use duramen::io::{FileVolume, MemoryVolume, OpenMode, Volume};
@@ -114,7 +116,7 @@ impl Populated {
             to.resize(from.size()?)?;
             let mut part = vec![0; PART];
             for offset in (0..from.size()?).step_by(PART) {
-                let len = (from.size()? - offset).min(PART as u64) as usize;
+                let len = index(from.size()? - offset).min(PART);
                 from.read_at(offset, &mut part[..len])?;
                 // Blocks of zeros are not written, so that holes stay holes.
                 if part[..len].iter().any(|byte| *byte != 0) {
@@ -137,7 +139,11 @@ fn builder(args: &Args) -> Builder {
         Log::Sparse => LogShape::Sparse,
     };
     let builder = builder.persist_table(args.persist_table);
-    builder.log_shape(shape).resident_inner(true).cache(args.cache.0 as usize).page_size(args.page_size.0 as usize)
+    builder
+        .log_shape(shape)
+        .resident_inner(true)
+        .cache(size::length(args.cache))
+        .page_size(size::length(args.page_size))
 }
 
 /// Creates and populates the database.
@@ -202,13 +208,13 @@ impl Bench<'_> {
     /// a uniform distribution all leaves would be written whole again at about the same time, and the result would
     /// depend on when the measurement begins.
     fn spread(&self) -> Result<()> {
-        let count = SPREAD * self.leaves()? as usize;
+        let count = SPREAD * index(self.leaves()?);
         self.overwrite(count, 7, |random, keys| random.below(keys).max(random.below(keys)))
     }
 
     fn measure(self) -> Result<Measured> {
         let leaves = self.leaves()?;
-        let mut rewritten = Rewritten::new(self.keys.len(), leaves as usize);
+        let mut rewritten = Rewritten::new(self.keys.len(), index(leaves));
         let mut random = Random::new(self.args.seed ^ 2);
         let mut cycle = 1;
         while rewritten.note(random.below(self.keys.len())) {

@@ -11,7 +11,8 @@ use std::io::Write;
 /// Returns the charts of a figure with their names.
 pub(super) fn charts(figure: &Figure, results: &Results<Run>) -> Vec<(String, String)> {
     let several = figure.panels.len() > 1;
-    let letter = |at: usize| if several { format!("-{}", (b'a' + at as u8) as char) } else { String::new() };
+    let letter =
+        |at: usize| ('a'..).nth(at).filter(|_| several).map_or_else(String::new, |letter| format!("-{letter}"));
     let chart = |(at, panel): (usize, &Panel)| {
         let bars = panel.bars.iter().filter_map(|bar| {
             Some(Bar { name: bar.name.clone(), parts: vec![bar.number.of(results)?], claimed: bar.paper })

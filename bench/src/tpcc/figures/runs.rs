@@ -1,6 +1,7 @@
 //! The runs that the figures need. Measuring them must not be in this file.
 
 use super::Args;
+use crate::numbers::short;
 use crate::tpcc::columns::Encoding;
 use crate::tpcc::{self, Device, DiskKind, Format, Mix};
 use duramen::db::{Compression, Overflow, Strategy, Target};
@@ -49,7 +50,7 @@ impl Run {
 
     /// Returns the options of the benchmark.
     pub(super) fn options(&self, args: &Args, seed: u64) -> tpcc::Args {
-        let page = tpcc::PAGE.0 as u32;
+        let page = short(tpcc::PAGE.0);
         let (strategy, compression, target, overflow) = match self.method {
             Method::None => (Strategy::None, Compression::Zlib(6), page / 2, Overflow::Spill),
             Method::All => (Strategy::All, Compression::Zlib(6), page / 2, Overflow::Split),

@@ -13,6 +13,7 @@ use super::keys::{Key, Keys};
 use super::schema::{Scale, Table};
 use crate::Result;
 use crate::clock::thread_seconds;
+use crate::numbers::{short, whole};
 use crate::random::Random;
 use duramen::db::{UntypedRange, UntypedTable};
 use duramen::{Database, ReadTransaction, WriteTransaction};
@@ -130,7 +131,7 @@ impl Shop {
 
 /// Seconds since 1970.
 fn now() -> u32 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs() as u32)
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| short(time.as_secs()))
 }
 
 fn missing(table: Table) -> String {
@@ -195,7 +196,7 @@ impl Writing<'_> {
     fn end(self, rolled_back: bool, end: impl FnOnce(WriteTransaction) -> Result<()>) -> Result<Outcome> {
         end(self.tx)?;
         let nanoseconds = (thread_seconds() - self.began) * 1e9;
-        self.serial.fetch_add(nanoseconds as u64, Ordering::Relaxed);
+        self.serial.fetch_add(whole(nanoseconds), Ordering::Relaxed);
         Ok(Outcome { waited: self.waited, rolled_back })
     }
 }

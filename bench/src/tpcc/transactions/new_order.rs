@@ -2,6 +2,7 @@
 
 use super::{Kind, Outcome, Shop, Terminal, now};
 use crate::Result;
+use crate::numbers::short;
 use crate::random::Random;
 use crate::tpcc::data::{self, uniform};
 use crate::tpcc::rows::{Customer, District, Item, NewOrder, Order, OrderLine, Stock, Warehouse};
@@ -51,7 +52,7 @@ impl Shop {
         let order = row.next_order - 1;
         let Customer { discount, .. } = tx.get(Table::Customer, place.customer(customer))?;
         let all_local = lines.iter().all(|line| line.supply_warehouse == warehouse).into();
-        let entered = Order { customer, entry_date: now(), carrier: 0, lines: lines.len() as u32, all_local };
+        let entered = Order { customer, entry_date: now(), carrier: 0, lines: short(lines.len()), all_local };
         tx.put(Table::Orders, place.order(order), entered)?;
         tx.put_index(Table::CustomerOrders, place.customer(customer).order_from_last(order))?;
         tx.put(Table::NewOrder, place.order(order), NewOrder {})?;

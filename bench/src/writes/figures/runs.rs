@@ -2,6 +2,7 @@
 
 use super::Args;
 use super::peers::Peer;
+use crate::numbers::index;
 use crate::writes::{self, DiskKind, Flush, Format, Log};
 use bytesize::ByteSize;
 use duramen::db::{DeltaBlocks, StoreKind};
@@ -152,7 +153,7 @@ impl Run {
             Logging::Sparse => (Flush::Commit, Log::Sparse),
         };
         Some(writes::Args {
-            records: if args.quick { 3000 } else { self.population.records() as usize },
+            records: if args.quick { 3000 } else { index(self.population.records()) },
             record_size: record,
             varied: false,
             page_size: ByteSize(page),

@@ -116,7 +116,7 @@ fn a_small_file_that_is_no_segment_is_neither_read_nor_removed() -> Result<()> {
         log.remove_before(redo)?;
         drop(log);
         Log::create(packed(&volume), 9, redo)?.remove_all()?;
-        assert_eq!(volume.names(), [other.clone()]);
+        assert_eq!(volume.names(), std::slice::from_ref(&other));
         assert_eq!(volume.bytes(&other), content);
     }
     Ok(())
