@@ -9,7 +9,7 @@ mod tokens;
 mod widths;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tokens::{files, idents, is_ident, is_path_separator, is_punct, module, paths, read};
 
@@ -28,7 +28,73 @@ const ALLOWED: &[(&str, &[&str])] = &[
 
 /// The items of another layer that a layer may use (except its tests), where they are not all that the other exports.
 const ITEMS: &[(&str, &str, &[&str])] = &[
+    (
+        "tree",
+        "page",
+        &[
+            "KeyListKind",
+            "KeyPlace",
+            "KeyWindow",
+            "NewEntry",
+            "Page",
+            "PageBuilder",
+            "PageKind",
+            "PageOp",
+            "PageSpec",
+            "Record",
+            "RecordListKind",
+            "SeparatorRule",
+            "choose_split",
+            "heap_number",
+            "heap_page_builder",
+            "out_of_line_image",
+            "run_capacity",
+            "run_page",
+            "would_insert",
+        ],
+    ),
     ("store", "page", &["Page", "map_page_size", "unpack", "unpack_within"]),
+    (
+        "txn",
+        "page",
+        &[
+            "IntegerEncoding",
+            "KeyListKind",
+            "NewEntry",
+            "Page",
+            "PageKind",
+            "PageOp",
+            "Record",
+            "RecordListKind",
+            "SeparatorRule",
+            "apply",
+            "insert_run",
+            "map_bits",
+            "map_page",
+            "run_capacity",
+            "run_page",
+            "set_lsn",
+        ],
+    ),
+    (
+        "txn",
+        "tree",
+        &[
+            "KeyRange",
+            "LeafCopy",
+            "LeafHint",
+            "LeafReadAhead",
+            "LeafTarget",
+            "PageRead",
+            "PageWrite",
+            "Put",
+            "RangeRemoval",
+            "Removal",
+            "RemovedRange",
+            "Tree",
+            "TreeLayout",
+        ],
+    ),
     (
         "db",
         "page",
@@ -44,7 +110,6 @@ const ITEMS: &[(&str, &str, &[&str])] = &[
             "RecordListKind",
             "SeparatorRule",
             "unpack",
-            "unpack_within",
         ],
     ),
     ("query", "page", &["KeyWindow", "Page", "Record"]),
@@ -65,24 +130,23 @@ type Exports = BTreeMap<String, String>;
 
 #[test]
 fn no_layer_uses_one_that_is_not_below_it() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let exports = exports(&read(&root.join("lib.rs")));
     let mut wrong = Vec::new();
-    let mut layers = 0;
-    for entry in std::fs::read_dir(&root).unwrap() {
-        let folder = entry.unwrap().path();
-        if folder.is_dir() {
-            layers += 1;
-            for file in files(&folder) {
-                let module = module(file.strip_prefix(&root).unwrap());
-                wrong.extend(
-                    violations(&module, &read(&file), &exports).map(|what| format!("{}:{what}", file.display())),
-                );
-            }
-        }
-    }
-    assert!(layers > 1, "the layers are not where this test looks for them");
+    check_all(|file, check| {
+        wrong.extend(check.wrong.into_iter().map(|what| format!("{}:{what}", file.display())));
+    });
     assert!(wrong.is_empty(), "{} uses against the order of the layers:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn each_item_that_a_layer_may_use_is_used() {
+    let mut used = BTreeSet::new();
+    check_all(|_, check| used.extend(check.used.into_iter().map(|(of, item)| (check.layer.clone(), of, item))));
+    let rules = ITEMS.iter().flat_map(|(layer, of, items)| items.iter().map(|item| (*layer, *of, *item)));
+    let unused: Vec<_> = rules
+        .filter(|(layer, of, item)| !used.contains(&(layer.to_string(), of.to_string(), item.to_string())))
+        .map(|(layer, of, item)| format!("{layer} does not use {item} of {of}"))
+        .collect();
+    assert!(unused.is_empty(), "the table of items has more than is used:\n{}", unused.join("\n"));
 }
 
 #[test]
@@ -111,11 +175,29 @@ fn exports(root: &TokenStream) -> Exports {
     exports
 }
 
-/// The errors in the file of `module`, each with its line.
-fn violations(module: &[String], file: &TokenStream, exports: &Exports) -> impl Iterator<Item = String> {
-    let mut check = Check { layer: module[0].clone(), module: module.to_vec(), exports, wrong: Vec::new() };
+/// Looks at the file of `module`.
+fn check<'a>(module: &[String], file: &TokenStream, exports: &'a Exports) -> Check<'a> {
+    let layer = module[0].clone();
+    let mut check = Check { layer, module: module.to_vec(), exports, wrong: Vec::new(), used: BTreeSet::new() };
     check.tokens(file);
-    check.wrong.into_iter()
+    check
+}
+
+/// Looks at all files of all layers. Calls `visit` with each file and what was found in it.
+fn check_all(mut visit: impl FnMut(&Path, Check<'_>)) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let exports = exports(&read(&root.join("lib.rs")));
+    let mut layers = 0;
+    for entry in std::fs::read_dir(&root).unwrap() {
+        let folder = entry.unwrap().path();
+        if folder.is_dir() {
+            layers += 1;
+            for file in files(&folder) {
+                visit(&file, check(&module(file.strip_prefix(&root).unwrap()), &read(&file), &exports));
+            }
+        }
+    }
+    assert!(layers > 1, "the layers are not where this test looks for them");
 }
 
 struct Check<'a> {
@@ -124,6 +206,8 @@ struct Check<'a> {
     module: Vec<String>,
     exports: &'a Exports,
     wrong: Vec<String>,
+    /// The items that the file may use and uses, each with its layer.
+    used: BTreeSet<(String, String)>,
 }
 
 impl Check<'_> {
@@ -244,7 +328,9 @@ impl Check<'_> {
         let Some((_, _, items)) = rule.filter(|_| !self.module.iter().any(|module| module == "tests")) else { return };
         for path in paths(tokens, 0) {
             match path.get(usize::from(!exported)) {
-                Some(item) if items.contains(&item.as_str()) => {}
+                Some(item) if items.contains(&item.as_str()) => {
+                    self.used.insert((layer.to_owned(), item.clone()));
+                }
                 Some(item) => self.wrong(&tokens[0], format_args!("uses {item} of {layer}, which it may not")),
                 None => self.wrong(&tokens[0], format_args!("takes {layer} as a whole")),
             }
@@ -256,13 +342,13 @@ impl Check<'_> {
 fn judge(module: &str, source: &str) -> Vec<String> {
     let root = "pub mod base; pub mod db; pub use base::{Error, Result as Outcome}; pub use crate::db::Database;";
     let module: Vec<String> = module.split("::").map(str::to_owned).collect();
-    violations(&module, &source.parse().unwrap(), &exports(&root.parse().unwrap())).collect()
+    check(&module, &source.parse().unwrap(), &exports(&root.parse().unwrap())).wrong
 }
 
 #[test]
 fn uses_of_lower_layers_pass() {
     for (module, source) in [
-        ("tree", "use crate::page::{Page, keys}; use crate::{Error, base::Lsn};"),
+        ("tree", "use crate::page::{Page, PageOp}; use crate::{Error, base::Lsn};"),
         ("tree::cursor", "use super::Tree; use super::super::page::Page; fn f() -> crate::Outcome { self.go() }"),
         ("db", "pub(crate) fn f() { crate::txn::begin(); crate::Database::new() } pub(in crate::db) struct S;"),
         ("page::keys", "mod tests { use super::*; use super::super::Page; use super::super::super::base::Lsn; }"),
@@ -278,7 +364,7 @@ fn every_form_of_a_use_of_a_higher_layer_is_detected() {
     for (module, source) in [
         ("tree", "use crate::store::Pool;"),
         ("tree", "use crate::{base::Lsn, store};"),
-        ("tree", "use crate::{page::{self, Page}, {db::Database}};"),
+        ("tree", "use crate::{base::{self, Lsn}, {db::Database}};"),
         ("tree", "use super::store;"),
         ("tree::cursor", "use super::super::store::Pool;"),
         ("tree::cursor", "use super::{super::store::Pool};"),
@@ -321,6 +407,10 @@ fn every_form_of_a_forbidden_item_use_is_detected() {
         ("query", "use crate::store::Pool;"),
         ("db::check", "use crate::page::PageOp;"),
         ("store", "use crate::page::PageBuilder;"),
+        ("tree", "use crate::page::compare_images;"),
+        ("txn::commit", "use crate::page::{PageOp, PageBuilder};"),
+        ("txn::commit", "fn f() { crate::page::choose_split(x) }"),
+        ("txn", "use crate::tree::BulkLoader;"),
     ] {
         assert_eq!(judge(module, source).len(), 1, "{module}: {source}: {:?}", judge(module, source));
     }

@@ -6,7 +6,7 @@
 
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::log::{BatchBuffer, Log};
-use crate::page::{self, NewEntry, Page, PageOp};
+use crate::page::{NewEntry, Page, PageOp, apply, insert_run, map_page};
 use crate::store::{PlaceBytes, ReadGuard, WriteGuard};
 use crate::tree::{PageRead, PageWrite};
 use crate::txn::engine::Engine;
@@ -170,7 +170,7 @@ impl<'e> Applier<'e> {
         let known = self.engine.maps_known(map);
         if !known {
             let mut page = self.engine.pool.create(map)?;
-            let packed = page::map_page(self.engine.pool.page_size(), map);
+            let packed = map_page(self.engine.pool.page_size(), map);
             self.apply(&mut page, &PageOp::Format { packed: packed.into() })?;
             self.apply(&mut page, &PageOp::SetBits { from: 0, count: 1 })?;
             self.engine.map_created(map);
@@ -250,7 +250,7 @@ impl PageWrite for Applier<'_> {
 
     fn apply(&self, page: &mut WriteGuard<'_>, op: &PageOp<'_>) -> Result<bool> {
         let (lsn, before) = (self.next_lsn(), Page::new(page).lsn());
-        if !page::apply(page, op, lsn)? {
+        if !apply(page, op, lsn)? {
             return Ok(false);
         }
         self.note(page, op, lsn, before);
@@ -259,7 +259,7 @@ impl PageWrite for Applier<'_> {
 
     fn insert_run(&self, page: &mut WriteGuard<'_>, entries: &[NewEntry<'_>]) -> Result<usize> {
         let (lsn, before) = (self.next_lsn(), Page::new(page).lsn());
-        let done = page::insert_run(page, entries, lsn)?;
+        let done = insert_run(page, entries, lsn)?;
         if done > 0 {
             let entries = entries.get(..done).unwrap_or(entries).into();
             self.note(page, &PageOp::InsertRun { entries }, lsn, before);

@@ -3,7 +3,7 @@
 use super::LargeRecord;
 use crate::base::limits::PAGE_HEADER;
 use crate::base::{Error, PageId, Result};
-use crate::page::{self, Page, PageKind};
+use crate::page::{Page, PageKind, run_capacity};
 use crate::store::PageStore;
 use crate::txn::commit::applier::Applier;
 use crate::txn::engine::Engine;
@@ -32,7 +32,7 @@ impl LargeRecord {
                 map = Some((own, engine.pool.read(own)?));
             }
             let taken = map.as_ref().is_some_and(|(_, page)| Page::new(page).bit(id.0 % per_map));
-            let payload = left.min(page::run_capacity(page_size));
+            let payload = left.min(run_capacity(page_size));
             let right = ids.peek().copied().unwrap_or(PageId::NONE);
             let is_right = match store.has_length(id, PAGE_HEADER + payload) {
                 _ if !taken => false,

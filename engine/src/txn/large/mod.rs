@@ -12,7 +12,7 @@ use super::engine::Engine;
 use super::space::page_ids::PageIds;
 use crate::base::limits::LARGE_RECORD;
 use crate::base::{Error, PageId, Result, TableId, bytes};
-use crate::page::{self, Record};
+use crate::page::{Record, run_capacity};
 pub(super) use free::sound_run;
 pub(crate) use read::{RunReader, check, read};
 pub(crate) use write::{discard_run, read_input, write};
@@ -45,7 +45,7 @@ impl LargeRecord {
     }
 
     fn pages(&self, page_size: usize) -> impl Iterator<Item = PageId> + use<> {
-        let count = self.len.div_ceil(page::run_capacity(page_size)).max(1);
+        let count = self.len.div_ceil(run_capacity(page_size)).max(1);
         PageIds::run(page_size, self.first).take(count)
     }
 }

@@ -4,7 +4,7 @@ use super::LargeRecord;
 use crate::base::checksum::chained;
 use crate::base::limits::{LARGE_RECORD, MAX_VALUE};
 use crate::base::{Error, PageId, Result, TableId, bytes};
-use crate::page;
+use crate::page::{run_capacity, run_page};
 use crate::store::PlaceBytes;
 use crate::txn::engine::Engine;
 use crate::txn::space::page_ids::PageIds;
@@ -42,7 +42,7 @@ pub(crate) fn write(
     let too_long = || Error::ValueTooLong { len, max: MAX_VALUE };
     let length = u32::try_from(len).map_err(|_| too_long())?;
     let page_size = engine.pool.page_size();
-    let capacity = page::run_capacity(page_size);
+    let capacity = run_capacity(page_size);
     let count = (length as usize).div_ceil(capacity).max(1);
     let first = engine.ids.lock().take_run(count)?;
     let mut run = NewRun { engine, pages: PageIds::run(page_size, first).take(count).map(|id| (id, None)).collect() };
@@ -71,7 +71,7 @@ pub(crate) fn read_input(input: &mut dyn Read, buf: &mut [u8]) -> Result<()> {
 
 fn write_run(run: &mut NewRun<'_>, table: TableId, length: u32, input: &mut dyn Read) -> Result<OwnedRecord> {
     let page_size = run.engine.pool.page_size();
-    let capacity = page::run_capacity(page_size);
+    let capacity = run_capacity(page_size);
     let mut checksum = 0;
     let mut rest = length as usize;
     let mut payload = vec![0; capacity.min(rest)];
@@ -84,7 +84,7 @@ fn write_run(run: &mut NewRun<'_>, table: TableId, length: u32, input: &mut dyn 
         rest -= payload.len();
         checksum = chained(checksum, &payload);
         let right = ids.peek().copied().unwrap_or(PageId::NONE);
-        waiting.push((id, page::run_page(id, table, right, &payload)));
+        waiting.push((id, run_page(id, table, right, &payload)));
         if right.is_none() || waiting.len() * page_size >= UNLOGGED_BATCH {
             for (written, page) in run.engine.write_unlogged(&mut waiting)?.into_iter().zip(&mut places) {
                 if let Some(page) = run.pages.get_mut(page) {

@@ -16,7 +16,7 @@ use super::space::page_ids::ids_per_map;
 use super::space::page_set::PageSet;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::log::{Batch, Log, LogReader};
-use crate::page::{self, Page, PageOp};
+use crate::page::{Page, PageOp, apply};
 use crate::store::{ID_SLACK, PageStore, PlaceBytes, Pool, WriteGuard};
 use crate::txn::stats::Recovery;
 use logical::{LogicalTransaction, Pieces};
@@ -331,7 +331,7 @@ impl<'a> Redo<'a> {
             // cache may have it. A later generation then counts it as synced, so it must not be the base of a delta.
             page.forget_base();
         }
-        let applied = page::apply(&mut page, op, lsn).and_then(|fits| {
+        let applied = apply(&mut page, op, lsn).and_then(|fits| {
             // Other pages were checked when they were read; content that comes from the log has not been.
             if fits && is_format {
                 Page::check(&page, id)?;

@@ -3,7 +3,7 @@
 
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, PageId, Result};
-use crate::page::{self, PageOp};
+use crate::page::{PageOp, apply, set_lsn};
 use crate::store::PlaceBytes;
 use crate::txn::commit::REMOVAL_PAGES;
 use crate::txn::engine::Engine;
@@ -22,13 +22,13 @@ impl Engine {
         let Some(store) = &self.store else {
             for (id, packed) in &*pages {
                 let mut page = self.pool.create(*id)?;
-                page::apply(&mut page, &PageOp::Format { packed: packed.into() }, Lsn::ZERO)?;
+                apply(&mut page, &PageOp::Format { packed: packed.into() }, Lsn::ZERO)?;
             }
             return Ok(vec![None; pages.len()]);
         };
         let log = self.log()?;
         let lsn = if store.reuses_ids_at_once() { log.next_lsn() } else { log.durable() };
-        pages.iter_mut().for_each(|(_, packed)| page::set_lsn(packed, lsn));
+        pages.iter_mut().for_each(|(_, packed)| set_lsn(packed, lsn));
         // Two threads can write for one transaction. If both were promised the same room, they would use that of the
         // dirty pages.
         let _room = self.unlogged_room.lock();
