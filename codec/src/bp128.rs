@@ -8,7 +8,7 @@
 
 use crate::bits::{change, width};
 use crate::error::{ENDS_BELOW, LONGER};
-use crate::frame::{append_recoded, at, claimed_width, extent, low_bytes};
+use crate::frame::{append_recoded, at, claimed_width, extent, low_bytes, widened};
 use crate::gaps::gaps;
 use crate::lanes::Lanes;
 use crate::scheme::Scheme;
@@ -133,6 +133,11 @@ impl<T: Int> Scheme<T> for Bp128 {
             return Ok(sum_of_lanes(block, &lanes, sums));
         }
         Ok(keys(block, &lanes, body).map(|key| u128::from(key.widen())).sum())
+    }
+
+    #[inline(always)]
+    fn appended(block: &Block<T>, key: T) -> Block<T> {
+        widened(block, key, key.widen().wrapping_sub(block.last.widen()).wrapping_sub(1))
     }
 
     fn append(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<()> {

@@ -7,7 +7,7 @@ use crate::bp128::Bp128;
 use crate::frame::For;
 use crate::gaps::Gapped;
 use crate::plain::Plain;
-use crate::scheme::{Scheme, body, increasing, recode};
+use crate::scheme::{Scheme, append_growth, body, increasing, recode};
 use crate::simd_for::SimdFor;
 use crate::stream_vbyte::StreamVByte;
 use crate::table::Operations;
@@ -109,6 +109,13 @@ impl Codec {
         each!(self, S => <S as Scheme<u32>>::INSERTS_AT)
     }
 
+    /// True if the key at an index is read without the keys before it, and a search reads only the bytes around a few
+    /// keys. Then the keys of a block lie evenly in its bytes.
+    #[inline]
+    pub const fn reads_keys_alone(self) -> bool {
+        each!(self, S => <S as Scheme<u32>>::READS_KEYS_ALONE)
+    }
+
     /// The number of bytes that [`Codec::encode`] writes for `values`, which must be strictly increasing.
     pub fn encoded_len<T: Int>(self, values: &[T]) -> usize {
         if values.is_empty() { 0 } else { each!(self, S => <S as Scheme<T>>::encoded_len(values)) }
@@ -203,6 +210,27 @@ impl Codec {
     pub(crate) fn sum_at<T: Int>(self, level: Level, block: &Block<T>, bytes: &[u8]) -> Result<u128> {
         // SAFETY: a `Level` is always one that this machine has.
         unsafe { (Operations::of(level, self).sum)(block, bytes) }
+    }
+
+    /// The descriptor of the block after an append of `key`, which must be greater than all others. The block must not
+    /// be full. It does not need the bytes of the block.
+    #[inline]
+    pub fn appended<T: Int>(self, block: &Block<T>, key: T) -> Block<T> {
+        match block.count {
+            0 => Block { first: key, last: key, count: 1, extent: 0 },
+            _ => each!(self, S => <S as Scheme<T>>::appended(block, key)),
+        }
+    }
+
+    /// The number of bytes by which an append of `key`, which must be greater than all others, makes the block longer.
+    /// It does not need the bytes of the block. Errors: `Full`, `Corrupt` for a descriptor that no encoder writes.
+    #[inline]
+    pub fn append_growth<T: Int>(self, block: &Block<T>, key: T) -> Result<usize> {
+        match usize::from(block.count) {
+            0 => Ok(0),
+            count if count >= self.max_count() => Err(Error::Full),
+            _ => each!(self, S => append_growth::<T, S>(block, key)),
+        }
     }
 
     /// Appends a key, which must be greater than all others. `bytes` is all the space that the block may use. Plain,

@@ -19,6 +19,9 @@ pub(crate) trait Scheme<T: Int> {
     /// See [`crate::Codec::inserts_at`].
     const INSERTS_AT: bool = false;
 
+    /// See [`crate::Codec::reads_keys_alone`].
+    const READS_KEYS_ALONE: bool = false;
+
     /// The number of bytes that the descriptor claims. Returns an error if the extent is impossible.
     fn size(block: &Block<T>) -> Result<usize>;
 
@@ -53,6 +56,9 @@ pub(crate) trait Scheme<T: Int> {
 
     /// The sum of all keys.
     fn sum(level: Level, block: &Block<T>, body: &[u8]) -> Result<u128>;
+
+    /// The descriptor of the block after `key > last` is appended to it.
+    fn appended(block: &Block<T>, key: T) -> Block<T>;
 
     /// Appends `key > last` to a block that is neither empty nor full. `bytes` is all the space that the block may use.
     fn append(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<()>;
@@ -96,6 +102,19 @@ pub(crate) fn body<'a, T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &'a [u8]) 
         _ if block.first > block.last => Err(Error::Corrupt("bounds out of order")),
         _ => bytes.get(..S::size(block)?).ok_or(LONGER),
     }
+}
+
+/// The descriptor of a block of whole bytes after `key` is appended to it and takes `len` bytes.
+#[inline(always)]
+pub(crate) fn lengthened<T: Int>(block: &Block<T>, key: T, len: usize) -> Block<T> {
+    let extent = block.extent.saturating_add(u16::try_from(len).unwrap_or(u16::MAX));
+    Block { last: key, count: block.count.saturating_add(1), extent, ..*block }
+}
+
+/// See [`crate::Codec::append_growth`]. The block has at least one key.
+#[inline(always)]
+pub(crate) fn append_growth<T: Int, S: Scheme<T>>(block: &Block<T>, key: T) -> Result<usize> {
+    Ok(S::size(&S::appended(block, key))?.saturating_sub(S::size(block)?))
 }
 
 /// Decodes a block for an edit. Returns its count, which is at least 1.

@@ -5,7 +5,7 @@
 
 use crate::bits::range_mut;
 use crate::error::{ENDS_BELOW, LONGER};
-use crate::frame::{append_recoded, at, claimed_width, extent, frame_width};
+use crate::frame::{append_recoded, at, claimed_width, extent, frame_width, widened};
 use crate::int::total;
 use crate::lanes::Lanes;
 use crate::scheme::{Scheme, body, recode_insert};
@@ -73,6 +73,7 @@ impl SimdFor {
 impl<T: Int> Scheme<T> for SimdFor {
     const EDITS_IN_PLACE: bool = false;
     const INSERTS_AT: bool = true;
+    const READS_KEYS_ALONE: bool = true;
 
     #[inline(always)]
     fn size(block: &Block<T>) -> Result<usize> {
@@ -164,6 +165,11 @@ impl<T: Int> Scheme<T> for SimdFor {
         let mut keys = [T::default(); MAX_BLOCK];
         Self::decode(level, block, body, &mut keys)?;
         Ok(total(keys.iter().copied().take(count)))
+    }
+
+    #[inline(always)]
+    fn appended(block: &Block<T>, key: T) -> Block<T> {
+        widened(block, key, key.widen().wrapping_sub(block.first.widen()))
     }
 
     fn append(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<()> {

@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use crate::bits::{change, get_bytes, put_bytes, range_mut};
 use crate::error::{CUT, LONG};
 use crate::gaps::{GapFormat, GapPosition, Kernels, Walk};
-use crate::varint_gb::{code_of, gap_len, len_in, per_control, spare_codes, takes_no_more};
+use crate::varint_gb::{append_len, code_of, gap_len, len_in, per_control, spare_codes, takes_no_more};
 use crate::{Error, Int, MAX_BLOCK, Result};
 
 pub(crate) struct StreamVByte;
@@ -98,6 +98,11 @@ impl<T: Int> GapFormat<T> for StreamVByte {
 
     fn gaps_len(gaps: impl Iterator<Item = u64>, count: usize) -> usize {
         count.div_ceil(per_control::<T>()) + gaps.map(gap_len).sum::<usize>()
+    }
+
+    #[inline(always)]
+    fn append_len(gap: u64, gaps: usize) -> usize {
+        append_len::<T>(gap, gaps)
     }
 
     fn write_gaps(gaps: impl Iterator<Item = u64>, count: usize, out: &mut [u8]) {

@@ -32,6 +32,12 @@ pub(crate) fn gap_len(gap: u64) -> usize {
     (width(gap | 1) as usize).div_ceil(8)
 }
 
+/// The number of bytes of `gap` after `gaps` others. The first gap of a group brings the control byte.
+#[inline(always)]
+pub(crate) fn append_len<T: Int>(gap: u64, gaps: usize) -> usize {
+    gap_len(gap) + usize::from(gaps.is_multiple_of(per_control::<T>()))
+}
+
 /// The number of bytes of the gap with the code at `slot` of `control`.
 #[inline(always)]
 pub(crate) fn len_in<T: Int>(control: u8, slot: usize) -> usize {
@@ -190,6 +196,11 @@ impl<T: Int> GapFormat<T> for VarIntGb {
 
     fn gaps_len(gaps: impl Iterator<Item = u64>, count: usize) -> usize {
         count.div_ceil(per_control::<T>()) + gaps.map(gap_len).sum::<usize>()
+    }
+
+    #[inline(always)]
+    fn append_len(gap: u64, gaps: usize) -> usize {
+        append_len::<T>(gap, gaps)
     }
 
     fn write_gaps(mut gaps: impl Iterator<Item = u64>, _count: usize, out: &mut [u8]) {

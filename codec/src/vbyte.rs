@@ -114,6 +114,11 @@ macro_rules! vbyte_format {
                 gaps.map(gap_len).sum()
             }
 
+            #[inline(always)]
+            fn append_len(gap: u64, _gaps: usize) -> usize {
+                gap_len(gap)
+            }
+
             fn write_gaps(gaps: impl Iterator<Item = u64>, _count: usize, out: &mut [u8]) {
                 gaps.fold(0, |at, gap| at + write_gap(out, at, gap));
             }

@@ -39,6 +39,13 @@ pub(crate) fn low_bytes(bits: u128) -> u64 {
     bits as u64
 }
 
+/// The descriptor of a block of a packed codec after `key` is appended to it and adds this field.
+#[inline(always)]
+pub(crate) fn widened<T: Int>(block: &Block<T>, key: T, field: u64) -> Block<T> {
+    let extent = extent(width(field)).max(block.extent);
+    Block { last: key, count: block.count.saturating_add(1), extent, ..*block }
+}
+
 #[inline(always)]
 fn size(count: usize, width: u32) -> usize {
     ((count - 1) * width as usize).div_ceil(8)
@@ -114,6 +121,7 @@ pub(crate) fn at<T: Int>(block: &Block<T>, offset: u64) -> T {
 
 impl<T: Int> Scheme<T> for For {
     const EDITS_IN_PLACE: bool = false;
+    const READS_KEYS_ALONE: bool = true;
 
     #[inline(always)]
     fn size(block: &Block<T>) -> Result<usize> {
@@ -209,6 +217,11 @@ impl<T: Int> Scheme<T> for For {
             (0..count - 1).map(|i| u128::from(fields.get(i))).sum()
         };
         Ok(offsets + u128::from(block.first.widen()) * count as u128)
+    }
+
+    #[inline(always)]
+    fn appended(block: &Block<T>, key: T) -> Block<T> {
+        widened(block, key, key.widen().wrapping_sub(block.first.widen()))
     }
 
     fn append(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<()> {

@@ -14,7 +14,7 @@ mod quads;
 mod sinks;
 
 use crate::error::{ENDS_BELOW, LEFT_OVER, LONGER};
-use crate::scheme::Scheme;
+use crate::scheme::{Scheme, lengthened};
 use crate::{Block, Buffer, Edit, Error, Found, Int, Level, Result};
 
 /// The gaps between `values`, which must be increasing.
@@ -53,6 +53,9 @@ pub(crate) trait GapFormat<T: Int> {
 
     /// The number of bytes of these `count` gaps.
     fn gaps_len(gaps: impl Iterator<Item = u64>, count: usize) -> usize;
+
+    /// The number of bytes of `gap` after `gaps` others.
+    fn append_len(gap: u64, gaps: usize) -> usize;
 
     /// Writes these `count` gaps to `out`, which has exactly their length.
     fn write_gaps(gaps: impl Iterator<Item = u64>, count: usize, out: &mut [u8]);
@@ -303,6 +306,12 @@ impl<T: Int, F: GapFormat<T>> Scheme<T> for Gapped<F> {
             sum += u128::from(key.widen());
         }
         if walk.at_end() { Ok(sum) } else { Err(LEFT_OVER) }
+    }
+
+    #[inline(always)]
+    fn appended(block: &Block<T>, key: T) -> Block<T> {
+        let gap = between(block.last.widen(), key.widen());
+        lengthened(block, key, F::append_len(gap, usize::from(block.count) - 1))
     }
 
     fn append(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<()> {

@@ -7,7 +7,7 @@ use crate::bits::{get_bytes, put_bytes, width};
 use crate::error::{ENDS_BELOW, LONGER};
 use crate::guess;
 use crate::int::total;
-use crate::scheme::Scheme;
+use crate::scheme::{Scheme, lengthened};
 use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
 
 pub(crate) struct Plain;
@@ -91,6 +91,8 @@ fn set_size<T: Int>(block: &mut Block<T>, count: usize) -> Result<()> {
 }
 
 impl<T: Int> Scheme<T> for Plain {
+    const READS_KEYS_ALONE: bool = true;
+
     fn size(block: &Block<T>) -> Result<usize> {
         let size = usize::from(block.extent);
         if size == (usize::from(block.count) - 1) * T::BYTES {
@@ -148,6 +150,11 @@ impl<T: Int> Scheme<T> for Plain {
     fn sum(_: Level, block: &Block<T>, body: &[u8]) -> Result<u128> {
         let rest = total(T::chunks(body).iter().map(|&key| T::from_le(key)));
         Ok(u128::from(block.first.widen()) + rest)
+    }
+
+    #[inline(always)]
+    fn appended(block: &Block<T>, key: T) -> Block<T> {
+        lengthened(block, key, T::BYTES)
     }
 
     fn append(block: &mut Block<T>, bytes: &mut [u8], key: T) -> Result<()> {

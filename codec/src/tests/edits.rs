@@ -112,6 +112,21 @@ pub(super) fn assert_refuses_without_room<T: Int>(codec: Codec, keys: &[T], key:
     assert_eq!((same, &short[..]), (block, &bytes[..needed - 1]), "{codec} changed what it refused");
 }
 
+/// Tests that the descriptor after each append, and the growth of the block, are known before it.
+pub(super) fn assert_appends<T: Int>(codec: Codec, keys: &[T]) {
+    let (mut bytes, mut block) = ([0u8; super::ROOM], Block::default());
+    for &key in keys {
+        let (appended, growth) = (codec.appended(&block, key), codec.append_growth(&block, key));
+        let before = codec.used(&block).expect("sound");
+        codec.append(&mut block, &mut bytes, key).expect("there is room");
+        assert_eq!(appended, block, "{codec}");
+        assert_eq!(growth, Ok(codec.used(&block).expect("sound") - before), "{codec} at {} keys", block.count);
+    }
+    if keys.len() == codec.max_count() {
+        assert_eq!(codec.append_growth(&block, T::MAX), Err(Error::Full), "{codec}");
+    }
+}
+
 #[test]
 fn bp128_may_grow_by_a_removal() {
     let keys: Vec<u32> = (0..128).collect();

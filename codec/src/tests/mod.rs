@@ -5,7 +5,7 @@ mod hostile;
 
 use proptest::prelude::*;
 
-use self::edits::{assert_edits, assert_inserts_at, assert_refuses_without_room, steps};
+use self::edits::{assert_appends, assert_edits, assert_inserts_at, assert_refuses_without_room, steps};
 use self::hostile::assert_survives;
 use crate::frame::For;
 use crate::lanes::LaneKernels;
@@ -161,6 +161,13 @@ macro_rules! properties {
                 ) {
                     for codec in Codec::ALL {
                         assert_reads(codec, &keys[..keys.len().min(codec.max_count())], &probes);
+                    }
+                }
+
+                #[test]
+                fn an_append_has_the_predicted_descriptor(keys in key_list::<$key>(MAX_BLOCK)) {
+                    for codec in Codec::ALL {
+                        assert_appends(codec, &keys[..keys.len().min(codec.max_count())]);
                     }
                 }
 

@@ -1,5 +1,6 @@
-//! Only `page/keys/` names single key lists. All other code asks the table of key lists. A benchmark chooses its
-//! key lists, as any program that uses the engine may, so this test does not read `bench/`.
+//! Only `page/keys/` names single key lists. All other code asks the table of key lists. In the engine, only the rule
+//! for blocks names single codecs. A benchmark chooses its key lists and codecs, as any program that uses the engine
+//! may, so these tests do not read `bench/`.
 
 use crate::tokens::{files, is_ident, is_path_separator, read};
 use proc_macro2::{TokenStream, TokenTree};
@@ -9,9 +10,9 @@ use std::path::Path;
 const KEY_LIST_NAMES: &[&str] =
     &["KeyListKind", "KeyLayout", "KeyList", "KeyListBuilder", "AnyScheme", "Instantiation"];
 
-/// The places among these tokens that name a key list, except in modules of tests: a path from one of the types to a
-/// variant (constants and functions are not written so), to all of them, or to several.
-fn named_key_lists(stream: &TokenStream) -> Vec<String> {
+/// The places among these tokens that name a variant of one of the types, except in modules of tests: a path from the
+/// type to a variant (constants and functions are not written so), to all of them, or to several.
+fn named_variants(types: &[&str], stream: &TokenStream) -> Vec<String> {
     let tokens: Vec<TokenTree> = stream.clone().into_iter().collect();
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
@@ -19,10 +20,10 @@ fn named_key_lists(stream: &TokenStream) -> Vec<String> {
             TokenTree::Group(group) => {
                 let module_of_tests = at >= 2 && is_ident(&tokens[at - 2], "mod") && is_ident(&tokens[at - 1], "tests");
                 if !module_of_tests {
-                    found.extend(named_key_lists(&group.stream()));
+                    found.extend(named_variants(types, &group.stream()));
                 }
             }
-            TokenTree::Ident(ident) if KEY_LIST_NAMES.iter().any(|name| ident == name) => {
+            TokenTree::Ident(ident) if types.iter().any(|name| ident == name) => {
                 let Some(name) = tokens.get(at + 3).filter(|_| is_path_separator(&tokens[at + 1..])) else { continue };
                 let is_variant = match name {
                     TokenTree::Ident(name) => {
@@ -42,27 +43,40 @@ fn named_key_lists(stream: &TokenStream) -> Vec<String> {
     found
 }
 
-#[test]
-fn key_lists_are_named_only_in_page_keys() {
+/// Fails if code in these folders, outside of `place` and of tests, names a variant of one of the types.
+fn assert_named_only_in(place: &str, types: &[&str], folders: &[&str]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (lists, mut named, mut looked_at) = (root.join("src/page/keys"), Vec::new(), 0);
-    for folder in ["src", "../cli/src", "../fuzz/src", "../query/src", "../sim/src"] {
+    let (place, mut named, mut looked_at) = (root.join(place), Vec::new(), 0);
+    assert!(place.exists(), "{} is missing", place.display());
+    for folder in folders {
         for file in files(&root.join(folder)) {
             let of_tests = file.iter().any(|part| part == "tests" || part == "tests.rs");
-            if file.starts_with(&lists) || of_tests {
+            if file.starts_with(&place) || of_tests {
                 continue;
             }
             looked_at += 1;
-            named.extend(named_key_lists(&read(&file)).into_iter().map(|what| format!("{}:{what}", file.display())));
+            let found = named_variants(types, &read(&file));
+            named.extend(found.into_iter().map(|what| format!("{}:{what}", file.display())));
         }
     }
     assert!(looked_at > 100, "the code is not where this test looks for it");
-    assert!(named.is_empty(), "{} names of key lists outside page/keys/:\n{}", named.len(), named.join("\n"));
+    assert!(named.is_empty(), "{} names outside {}:\n{}", named.len(), place.display(), named.join("\n"));
+}
+
+#[test]
+fn key_lists_are_named_only_in_page_keys() {
+    let folders = ["src", "../cli/src", "../fuzz/src", "../query/src", "../sim/src"];
+    assert_named_only_in("src/page/keys", KEY_LIST_NAMES, &folders);
+}
+
+#[test]
+fn codecs_are_named_only_in_the_rule_for_blocks() {
+    assert_named_only_in("src/page/keys/blocks/rule.rs", &["Codec"], &["src", "../cli/src", "../query/src"]);
 }
 
 #[test]
 fn every_form_of_a_key_list_name_is_detected() {
-    let named = |source: &str| named_key_lists(&source.parse().unwrap());
+    let named = |source: &str| named_variants(KEY_LIST_NAMES, &source.parse().unwrap());
     for source in [
         "fn f() { match kind { KeyListKind::Plain => 1, _ => 2 } }",
         "use crate::page::KeyListKind::*;",

@@ -2,9 +2,9 @@
 //! prefetched. If the prediction is wrong, a search waits as it would without it, and a few lines were prefetched in
 //! vain.
 
+use super::index::is_packed;
 use super::rule::BlockRule;
 use crate::base::limits::PAGE_HEADER;
-use duramen_codec::Codec;
 use std::ops::Range;
 
 /// The bytes of the header, of two fences of 4 bytes and of the field with the number of blocks.
@@ -19,14 +19,18 @@ pub(super) fn parts(
     page_size: usize,
     part: impl FnOnce() -> Option<usize>,
 ) -> Option<[Range<usize>; 2]> {
+    let codec = rule.codec();
+    if !codec.reads_keys_alone() {
+        return None;
+    }
     // `one_in`: of the 1,032 or 520 bytes of a block its entry in the index takes 12, and of about 310 or 160 bytes it
-    // takes 13. `reach`: how far from the predicted place the bytes of a key may be.
-    let (one_in, reach) = match rule.codec() {
-        // In an experiment with 4,000 random keys each key was within 64 keys of its predicted place, mostly within 32.
-        Codec::Plain => (86, 40 * 4),
-        // The same distance in keys of about 9 bits, and one line for the rows that a field spans.
-        Codec::For | Codec::SimdFor => (24, 64 * 9 / 8 + 64),
-        Codec::VByte | Codec::MaskedVByte | Codec::VarIntGb | Codec::StreamVByte | Codec::Bp128 => return None,
+    // takes 13. `reach`: how far from the predicted place the bytes of a key may be. In an experiment with 4,000 random
+    // keys each key was within 64 keys of its predicted place, mostly within 32.
+    let (one_in, reach) = if is_packed(codec) {
+        // Keys of about 9 bits, and one line for the rows that a field spans.
+        (24, 64 * 9 / 8 + 64)
+    } else {
+        (86, 40 * 4)
     };
     // The blocks begin after the index, and the keys are spread evenly over them.
     let index = FRONT + page_size / if rule.is_short() { one_in / 2 } else { one_in };
@@ -37,6 +41,7 @@ pub(super) fn parts(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use duramen_codec::Codec;
 
     #[test]
     fn keys_lie_evenly_behind_the_index() {
