@@ -1,6 +1,7 @@
 //! The simulated folder and its files, as the engine uses them, and the settings of a test. The choices of a power cut
 //! are in `crash`.
 
+use crate::DEVICE_BLOCK;
 use crate::fault::{Fault, Trigger};
 use crate::history::{Change, Event, FileId, Names, Naming};
 use crate::image::usize_of;
@@ -360,6 +361,10 @@ impl Disk for FailingDisk {
         let late = state.healthy(Fault::FailLate, "cannot write", &self.name, &self.path);
         if late.is_err() && state.events.len().is_multiple_of(2) {
             fits /= 2;
+            if state.atomic_blocks {
+                let end = offset + fits as u64;
+                fits = fits.saturating_sub((end % DEVICE_BLOCK as u64) as usize);
+            }
         }
         if fits > 0 {
             state.change(self.file, Change::Write { offset, data: buf[..fits].into() });

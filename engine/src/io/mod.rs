@@ -77,8 +77,8 @@ pub trait Disk: Send + Sync + Debug {
     }
     /// Reserves space for the bytes of `range`, which may be inside the file or beyond its end.
     fn reserve_range(&self, range: Range<u64>) -> Result<()>;
-    /// True if writes of aligned blocks of 4 KiB are atomic: after a power cut each block has its old content or its
-    /// new content, never a mixture.
+    /// True if writes of aligned blocks of 4 KiB are atomic: after a power cut, and after a write that returned an
+    /// error, each block has its old content or its new content, never a mixture.
     fn writes_blocks_whole(&self) -> bool {
         false
     }

@@ -51,7 +51,7 @@ impl Engine {
     }
 
     /// The detached subtrees that are listed in the catalog.
-    fn catalogued_subtrees(&self, catalog: &Tree) -> Result<BTreeMap<(Lsn, PageId), Waiting>> {
+    pub(crate) fn catalogued_subtrees(&self, catalog: &Tree) -> Result<BTreeMap<(Lsn, PageId), Waiting>> {
         let from = Bound::Included(vec![DETACHED_PREFIX]);
         let to = Bound::Excluded(vec![DETACHED_PREFIX + 1]);
         let mut detached = BTreeMap::new();

@@ -83,3 +83,59 @@ fn a_read_that_returns_wrong_bytes_once_loses_no_commit() -> Result<()> {
     }
     Ok(())
 }
+
+/// The pages of the dropped table are in two allocation maps, and neither map is in the cache. The values of the next
+/// table take the ids of its pages.
+#[test]
+fn a_wrong_read_while_pages_are_freed_loses_no_commit() -> Result<()> {
+    const VALUE: usize = 100_000;
+    let volume = FailingVolume::new(1);
+    let db = options().create_on(Arc::new(volume.clone()), NAME)?;
+    let fill = |db: &Database, table: TableDef<u32, &[u8]>, keys: std::ops::Range<u32>, len: usize| -> Result<()> {
+        let mut tx = db.begin_write()?;
+        tx.set_durability(Durability::Commit);
+        let mut open = tx.open_table(table)?;
+        keys.into_iter().try_for_each(|key| open.put(key, &*vec![key as u8; len]))?;
+        drop(open);
+        tx.commit()
+    };
+    let [dropped, next] = ["dropped", "next"].map(TableDef::new);
+    fill(&db, dropped, 0..1, 10)?;
+    // More than the pages of a map.
+    fill(&db, TableDef::new("large"), 0..1, 70 << 20)?;
+    fill(&db, dropped, 1..4, VALUE)?;
+    fill(&db, TABLE, 0..KEYS, 1000)?;
+    db.close()?;
+    let closed = Cut { event: volume.events(), choice: CutChoice::KeepAll };
+    for calls in 0.. {
+        let volume = volume.crash(closed);
+        let open = || options().open_on(Arc::new(volume.clone()), NAME);
+        let db = open()?;
+        let mut tx = db.begin_write()?;
+        tx.set_durability(Durability::Commit);
+        tx.drop_table("dropped")?;
+        tx.commit()?;
+        assert_eq!(db.begin_read()?.open_table(TABLE)?.range(..).count(), KEYS as usize);
+        volume.inject(Fault::SpoilFront, Trigger::once().after(calls).on_file(NAME));
+        while matches!(db.maintain(), Ok(true)) {}
+        let struck = volume.struck(Fault::SpoilFront) > 0;
+        volume.inject(Fault::SpoilFront, Trigger::never());
+        let written = fill(&db, next, 0..3, VALUE);
+        let closed = db.close();
+        assert_eq!(written.is_ok(), closed.is_ok(), "read {calls}");
+        let db = open()?;
+        while db.maintain()? {}
+        assert_eq!(db.verify(|_| ())?.findings, [], "read {calls}");
+        if written.is_ok() {
+            let table = db.begin_read()?.open_table(next)?;
+            for key in 0..3u32 {
+                let value = table.get(key)?;
+                assert!(value.is_some_and(|value| value.value() == vec![key as u8; VALUE]), "key {key}, read {calls}");
+            }
+        }
+        if !struck {
+            break;
+        }
+    }
+    Ok(())
+}

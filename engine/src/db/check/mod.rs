@@ -90,7 +90,8 @@ struct Check<'a> {
 impl Database {
     /// Checks every page: structure, order, separators, links, checksums, entry counts, large values, and that exactly
     /// the reachable pages are allocated. Writers wait until it is finished. `progress` is called at intervals with the
-    /// number of pages read.
+    /// number of pages read. A page that is in the cache is checked there, and its image on the device is not read: open
+    /// the database anew to check all images.
     ///
     /// ```
     /// let db = duramen::Database::in_memory()?;
@@ -121,7 +122,9 @@ impl Database {
             }
             check.report.tables.push((name, stats));
         }
-        for (root, at) in shared.engine.detached_subtrees() {
+        // Not all of them are in memory: not those of a database that only reads, nor those with damaged pages.
+        let detached = shared.engine.catalogued_subtrees(&catalog_tree()).unwrap_or_default();
+        for ((_, root), at) in detached {
             let tree = Tree { root, table: at.table, layout: catalog_tree().layout };
             check.tree(None, &tree, true, at.runs == Runs::Free, &mut progress)?;
         }

@@ -19,6 +19,8 @@ mod checkpoint;
 mod choice;
 mod cuts;
 mod delta;
+#[cfg(test)]
+mod failed_write_tests;
 pub(super) mod fuzzing;
 mod half;
 mod map;

@@ -16,7 +16,7 @@ use crate::store::{Compression, PagePolicy, StoreKind, StoreOptions, Target};
 use std::path::Path;
 use std::sync::Arc;
 
-const ID: PageId = PageId(5);
+pub(super) const ID: PageId = PageId(5);
 /// The sample page of this seed is nearly full.
 const SEED: u64 = 40;
 
@@ -25,7 +25,7 @@ fn store_of(blocks: u8) -> (ShadowStore, Vec<u8>) {
     store_on(disk(), blocks)
 }
 
-fn store_on(disk: Arc<dyn Disk>, blocks: u8) -> (ShadowStore, Vec<u8>) {
+pub(super) fn store_on(disk: Arc<dyn Disk>, blocks: u8) -> (ShadowStore, Vec<u8>) {
     store_with(disk, DeltaBlocks { threshold: 500, segment: 32, blocks })
 }
 

@@ -95,7 +95,14 @@ impl ShadowStore {
     /// The segments of a page that go into a delta block, and what is the base of the page after that; `None` if the
     /// page is to be written whole.
     fn segments_for_delta(&self, id: PageId, changed: ChangedParts) -> Option<(Segments, Base)> {
-        let now = self.state.lock().pages.get(id);
+        let now = {
+            let state = self.state.lock();
+            // The failed write may have left a newer image in the other slot. A whole image replaces it.
+            if state.failed.contains(&id) {
+                return None;
+            }
+            state.pages.get(id)
+        };
         let (used, ..) = self.next_delta(now)?;
         let segments = Segments::of(changed, self.geometry.page(), self.delta.segment.into());
         let base = if matches!(used, Used::Cumulative(_)) { Base::Stays } else { Base::Moves };
@@ -182,6 +189,7 @@ impl ShadowStore {
         self.settle(parts.iter().map(|part| part.id))?;
         for part in parts {
             let bytes = range_mut(bytes, part.bytes.clone());
+            let before = self.state.lock().pages.get(part.id);
             let written = match part.is_delta {
                 true => self.write_delta(part.id, bytes, *generation),
                 false => self.write_slot(part, bytes, *generation, kept),
@@ -197,6 +205,8 @@ impl ShadowStore {
                     state.unsynced.push(part.id);
                 }
                 Err(error) => {
+                    // A sync that ended meanwhile has counted the image as synced that this write may have damaged.
+                    state.pages.set(part.id, before);
                     state.failed.insert(part.id);
                     return Err(error);
                 }

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 
 pub(super) const PAGE_SIZE: usize = 4096;
@@ -56,7 +56,9 @@ pub(super) struct Failing {
     disk: Arc<dyn Disk>,
     /// Writes that still succeed; negative: all do.
     left: AtomicI64,
-    reaches: std::sync::atomic::AtomicBool,
+    reaches: AtomicBool,
+    /// The device is not full, but broken.
+    is_broken: AtomicBool,
     /// The device has room for a file of this length.
     room: AtomicU64,
     /// Each of the next writes waits at one of these.
@@ -65,14 +67,14 @@ pub(super) struct Failing {
 
 impl Failing {
     /// So many of the next writes wait at a barrier each, until the test comes to it, too.
-    fn hold<const WRITES: usize>(&self) -> [Arc<Barrier>; WRITES] {
+    pub(super) fn hold<const WRITES: usize>(&self) -> [Arc<Barrier>; WRITES] {
         let barriers = std::array::from_fn(|_| Arc::new(Barrier::new(2)));
         self.barriers.lock().extend(barriers.iter().cloned());
         barriers
     }
 
     /// Returns once no more than this number of the writes that are to be held up have not begun.
-    fn await_held(&self, left: usize) {
+    pub(super) fn await_held(&self, left: usize) {
         while self.barriers.lock().len() > left {
             std::thread::yield_now();
         }
@@ -81,6 +83,12 @@ impl Failing {
     /// From now on the device has room for a file of this length.
     pub(super) fn set_room(&self, len: u64) {
         self.room.store(len, Ordering::SeqCst);
+    }
+
+    /// The next write fails because the device is broken.
+    pub(super) fn break_next(&self, reaches: bool) {
+        self.is_broken.store(true, Ordering::SeqCst);
+        self.arm(0, reaches);
     }
 
     fn arm(&self, left: i64, reaches: bool) {
@@ -103,7 +111,12 @@ impl Disk for Failing {
             if self.reaches.load(Ordering::SeqCst) {
                 self.disk.write_as(kind, offset, buf)?;
             }
-            return Err(Error::Full { path: "db".into() });
+            return Err(match self.is_broken.load(Ordering::SeqCst) {
+                true => {
+                    Error::Io { action: "cannot write", path: "db".into(), source: std::io::Error::other("broken") }
+                }
+                false => Error::Full { path: "db".into() },
+            });
         }
         self.disk.write_as(kind, offset, buf)
     }
@@ -129,7 +142,8 @@ impl Disk for Failing {
 
 pub(super) fn disk() -> Arc<Failing> {
     let (disk, barriers) = (Arc::new(MemoryDisk::new()), Mutex::default());
-    Arc::new(Failing { disk, left: AtomicI64::new(-1), reaches: false.into(), room: u64::MAX.into(), barriers })
+    let [reaches, is_broken] = [false, false].map(AtomicBool::new);
+    Arc::new(Failing { disk, left: AtomicI64::new(-1), reaches, is_broken, room: u64::MAX.into(), barriers })
 }
 
 fn create(kind: StoreKind, disk: &Arc<Failing>) -> Arc<dyn PageStore> {

@@ -50,7 +50,12 @@ impl LargeRecord {
 
 /// Reads a page. True if it is a page of a run with this payload, and `right` is the next one.
 fn is_part_of_run(store: &dyn PageStore, id: PageId, right: PageId, payload: usize, page: &mut [u8]) -> Result<bool> {
-    match store.read(id, page) {
+    // One wrong read must not count as damage: the whole run would stay in use for ever.
+    let read = match store.read(id, page) {
+        Err(Error::Corrupt { .. }) => store.read(id, page),
+        read => read,
+    };
+    match read {
         Ok(None) | Err(Error::Corrupt { .. }) => Ok(false),
         Ok(Some(_)) => {
             let page = Page::new(page);

@@ -94,11 +94,6 @@ impl Engine {
         !self.detached.lock().is_empty()
     }
 
-    /// The detached subtrees that are not yet freed, with their roots.
-    pub(crate) fn detached_subtrees(&self) -> Vec<(PageId, Waiting)> {
-        self.detached.lock().iter().map(|((_, root), waiting)| (*root, *waiting)).collect()
-    }
-
     /// How many detached subtrees open snapshots may still read.
     pub(crate) fn held_subtrees(&self) -> usize {
         let after = self.snapshots.oldest().plus(1);
@@ -128,16 +123,22 @@ impl Engine {
     fn free_pages(&self, catalog: &Tree, start: Lsn) -> Result<Lsn> {
         let applier = Applier::new(self, start, BatchBuffer::new());
         let (max_pages, max_log) = (self.max_step_pages(), STEP_PAGES * self.pool.page_size() / 4);
-        let freed = Cell::new(0);
+        let (freed, complete) = (Cell::new(0), Cell::new(0));
         let enough =
             |more| freed.get() + more >= STEP_PAGES || applier.pages() >= max_pages || applier.len() >= max_log;
+        // It is called after each leaf, when what is left is a valid subtree.
+        let enough_after_leaf = |more| {
+            complete.set(applier.len());
+            enough(more)
+        };
         while let Some((root, waiting)) = self.next_to_free().filter(|_| !enough(0)) {
             let subtree = Tree { root, table: waiting.table, layout: catalog.layout };
             let runs = |records: &[Record<'_>]| match waiting.runs {
                 Runs::Free => self.free_runs(&applier, records, || enough(0)),
                 Runs::Keep => Ok(records.len()),
             };
-            match subtree.free_subtree(&applier, root, enough, runs) {
+            complete.set(applier.len());
+            match subtree.free_subtree(&applier, root, enough_after_leaf, runs) {
                 Ok(progress) => {
                     freed.set(freed.get() + progress.freed);
                     if !progress.done {
@@ -147,8 +148,9 @@ impl Engine {
                     catalog.remove(&applier, &key, |old| self.note_before(&applier, catalog.table, &key, Some(old)))?;
                 }
                 // Pages that can only be reached through a damaged page stay in use. The catalog keeps the entry, and
-                // the other subtrees are freed.
-                Err(Error::Corrupt { page, what }) => {
+                // the other subtrees are freed. But if a leaf is freed in part, the rest refers to free pages. Then
+                // writing stops, and nothing of this batch is logged.
+                Err(Error::Corrupt { page, what }) if applier.len() == complete.get() => {
                     tracing::warn!(%page, what, %root, "a dropped subtree cannot be freed completely");
                 }
                 Err(other) => return Err(other),
