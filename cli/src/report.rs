@@ -22,7 +22,7 @@ const LINE: usize = 100;
 
 /// How to print a table in parts.
 #[derive(Clone, Copy)]
-pub(crate) struct Parts<'a> {
+pub(crate) struct ColumnParts<'a> {
     /// The fields that name a row. Each part begins with them.
     pub(crate) labels: &'a [&'a str],
     /// The fields that begin a new part.
@@ -35,11 +35,11 @@ pub(crate) fn print(report: &impl Serialize, format: Format) -> Result<()> {
 }
 
 /// Like [`print`], with tables in parts, and lines of at most [`LINE`] characters.
-pub(crate) fn print_in_parts(report: &impl Serialize, format: Format, parts: Parts<'_>) -> Result<()> {
+pub(crate) fn print_in_parts(report: &impl Serialize, format: Format, parts: ColumnParts<'_>) -> Result<()> {
     print_with(report, format, Some(parts))
 }
 
-fn print_with(report: &impl Serialize, format: Format, in_parts: Option<Parts<'_>>) -> Result<()> {
+fn print_with(report: &impl Serialize, format: Format, in_parts: Option<ColumnParts<'_>>) -> Result<()> {
     let value = serde_json::to_value(report).map_err(|error| Failure::Output(error.into()))?;
     let text = match format {
         Format::Json => format!("{value:#}"),
@@ -50,7 +50,7 @@ fn print_with(report: &impl Serialize, format: Format, in_parts: Option<Parts<'_
 }
 
 /// The report as text: a row for each plain field, then the fields that are objects or lists.
-fn render(report: &Value, in_parts: Option<Parts<'_>>) -> String {
+fn render(report: &Value, in_parts: Option<ColumnParts<'_>>) -> String {
     match report {
         Value::Object(fields) => {
             let (parted, plain): (Vec<_>, Vec<_>) =
@@ -107,7 +107,7 @@ fn wrapped(text: &str, width: usize) -> String {
 }
 
 /// A table with a row for each object and a column for each field of the first.
-fn grid(rows: &[Value], in_parts: Option<Parts<'_>>) -> String {
+fn grid(rows: &[Value], in_parts: Option<ColumnParts<'_>>) -> String {
     let Some(first) = rows.first() else { return "none".to_owned() };
     let Value::Object(first) = first else {
         let width = if in_parts.is_some() { LINE } else { WIDEST };
@@ -144,7 +144,7 @@ fn columns(rows: &[Value], fields: &[Field<'_>], title: fn(&str) -> String, wide
 }
 
 /// The fields of each part: the labels, and as many other fields as fit in a line.
-fn parts<'a>(rows: &[Value], all: &[Field<'a>], rule: Parts<'_>) -> Vec<Vec<Field<'a>>> {
+fn parts<'a>(rows: &[Value], all: &[Field<'a>], rule: ColumnParts<'_>) -> Vec<Vec<Field<'a>>> {
     let width = |field: &Field<'_>| {
         let widths = columns(rows, &[*field], stacked, WIDEST_IN_PARTS).column_max_content_widths();
         widths.iter().map(|width| usize::from(*width) + SPACE).sum::<usize>()
@@ -261,7 +261,8 @@ mod tests {
     fn a_wide_table_is_printed_in_parts_that_begin_with_the_labels() {
         let mut row = Map::from_iter([("name".to_owned(), json!("n".repeat(500))), ("level".to_owned(), json!(0))]);
         row.extend((10..40).map(|at| (format!("field number {at}"), json!(1_000_000))));
-        let text = render(&json!([row, row]), Some(Parts { labels: &["name", "level"], begins: &["field number 12"] }));
+        let text =
+            render(&json!([row, row]), Some(ColumnParts { labels: &["name", "level"], begins: &["field number 12"] }));
         assert!(text.lines().all(|line| line.chars().count() <= LINE), "{text}");
         assert!((10..40).all(|at| text.matches(&format!("number {at}")).count() == 1), "each field once: {text}");
         let parts = text.split("\n\n").count();
@@ -273,7 +274,7 @@ mod tests {
         let words = (10..36).map(|word| format!("word{word}")).collect::<Vec<_>>().join(" ");
         let long = "w".repeat(WIDEST - 1);
         let report = json!({"system": {"why_not_atomic": words, "path": long}, "warnings": [words, long]});
-        let text = render(&report, Some(Parts { labels: &[], begins: &[] }));
+        let text = render(&report, Some(ColumnParts { labels: &[], begins: &[] }));
         assert!(text.lines().all(|line| line.chars().count() <= LINE), "{text}");
         assert!((10..36).all(|word| text.matches(&format!("word{word}")).count() == 2), "{text}");
         assert!(text.matches('w').count() >= 2 * (WIDEST - 1), "{text}");

@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 /// A range of encoded keys.
-pub(crate) type KeyRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+pub(crate) type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-const ALL_KEYS: KeyRange = (Bound::Unbounded, Bound::Unbounded);
+const ALL_KEYS: KeyBounds = (Bound::Unbounded, Bound::Unbounded);
 
 /// A comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ struct Limits {
 
 /// Splits a predicate into a key range and the rest, which must be evaluated for each entry. Only integer keys of up to
 /// 64 bits have a range.
-pub(crate) fn split_range(predicate: Option<Predicate>, keys: Option<NumberType>) -> (KeyRange, Option<Predicate>) {
+pub(crate) fn split_range(predicate: Option<Predicate>, keys: Option<NumberType>) -> (KeyBounds, Option<Predicate>) {
     let all = match keys {
         Some(NumberType::Unsigned(len)) if len <= 8 => Limits { low: 0, high: (1 << (8 * len)) - 1 },
         Some(NumberType::Signed(len)) if len <= 8 => {

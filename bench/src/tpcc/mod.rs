@@ -192,7 +192,7 @@ pub fn run(args: &Args) -> Result<()> {
 mod tests {
     use super::data::Population;
     use super::load::Loader;
-    use super::transactions::{Kind, Shop, Terminal};
+    use super::transactions::{Shop, Terminal, TransactionKind};
     use super::*;
     use crate::random::Random;
     use clap::Parser;
@@ -233,7 +233,7 @@ mod tests {
         let mut rolled_back = 0;
         for number in 0..3000 {
             let terminal = Terminal { warehouse: number % 2 + 1, district: number % 10 + 1 };
-            let kind = Kind::ALL[random.below(5)];
+            let kind = TransactionKind::ALL[random.below(5)];
             rolled_back += u32::from(shop.run(kind, terminal, &mut random).unwrap().rolled_back);
         }
         consistency::check(&shop).unwrap();

@@ -2,7 +2,7 @@
 
 use super::demand::{Demand, Machine};
 use super::run::{Measured, Phase, saved};
-use super::transactions::Kind;
+use super::transactions::TransactionKind;
 use super::{Args, DiskKind, Format};
 use crate::Result;
 use clap::ValueEnum;
@@ -49,7 +49,7 @@ pub(super) fn object(args: &Args, measured: &Measured) -> Value {
     let compression = &work.compression;
     let mut workload = workload(args);
     workload["cache"] = json!(cache);
-    let kinds = Kind::ALL.iter().zip(times).map(|(kind, of)| {
+    let kinds = TransactionKind::ALL.iter().zip(times).map(|(kind, of)| {
         let percentile =
             |part: &f64| (format!("p{part}_ms"), json!(of.latencies.value_at_percentile(*part) as f64 / 1e3));
         let mut object: Map<_, _> = PERCENTILES.iter().map(percentile).collect();

@@ -54,7 +54,7 @@ pub(super) struct Measured {
 }
 
 /// Sizes in a database of one warehouse without compression, from which those of larger ones are computed.
-struct Sample {
+struct OneWarehouse {
     /// Bytes of an entry of each table.
     entry_bytes: HashMap<Table, f64>,
     compressed: HashSet<Table>,
@@ -65,7 +65,7 @@ pub(super) fn measure(args: &Args) -> Result<Measured> {
     let storage = args.storage();
     let population = Population { seed: args.seed, scale: args.scale() };
     eprintln!("loading one warehouse as a sample");
-    let sample = Sample::of(args, &storage, population)?;
+    let sample = OneWarehouse::of(args, &storage, population)?;
     let cache =
         args.cache.map_or_else(|| sample.bytes(args.warehouses, &population.scale) / CACHE_PART, |cache| cache.0);
     let folder = match args.disk {
@@ -151,15 +151,15 @@ fn phase(db: &Database, drive: &DriveVolume, serial: &AtomicU64, work: impl FnOn
     })
 }
 
-impl Sample {
-    fn of(args: &Args, storage: &Storage, population: Population) -> Result<Sample> {
+impl OneWarehouse {
+    fn of(args: &Args, storage: &Storage, population: Population) -> Result<OneWarehouse> {
         let uncompressed = Storage { strategy: Strategy::None, ..*storage };
         let loader = Loader { population, warehouses: 1, storage: &uncompressed, compressed: HashSet::new() };
         let builder = Database::builder().page_size(size::length(args.page_size));
         let db = builder.create_on(Arc::new(MemoryVolume::new()), NAME)?;
         loader.load(&db, |_| ())?;
         let analyses = db.analyze(&storage.plan(), |_| ())?;
-        let mut sample = Sample { entry_bytes: HashMap::new(), compressed: HashSet::new() };
+        let mut sample = OneWarehouse { entry_bytes: HashMap::new(), compressed: HashSet::new() };
         for table in Table::ALL {
             let analysis = of_table(&analyses, table)?;
             let stats = db.table_stats(table.name())?;
@@ -187,7 +187,7 @@ fn of_table(analyses: &[TableAnalysis], table: Table) -> Result<&TableAnalysis> 
 }
 
 /// The sizes of all tables with their indexes.
-fn sizes(shop: &Shop, sample: &Sample) -> Result<Vec<Size>> {
+fn sizes(shop: &Shop, sample: &OneWarehouse) -> Result<Vec<Size>> {
     shop.db.checkpoint()?;
     GROUPS
         .iter()

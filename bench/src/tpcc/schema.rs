@@ -24,7 +24,7 @@ pub(super) enum Table {
 }
 
 /// A table with its indexes, as the paper counts them.
-pub(super) struct Group {
+pub(super) struct TableGroup {
     /// The name in reports, and in table 4 of the paper.
     pub(super) name: &'static str,
     pub(super) tables: &'static [Table],
@@ -83,16 +83,16 @@ impl Table {
 }
 
 /// Tables with their indexes, in the order of table 4.
-pub(super) const GROUPS: [Group; 9] = [
-    Group { name: "stock", tables: &[Table::Stock] },
-    Group { name: "order_line", tables: &[Table::OrderLine] },
-    Group { name: "customer", tables: &[Table::Customer, Table::CustomerName] },
-    Group { name: "orders", tables: &[Table::Orders, Table::CustomerOrders] },
-    Group { name: "history", tables: &[Table::History] },
-    Group { name: "new_order", tables: &[Table::NewOrder] },
-    Group { name: "item", tables: &[Table::Item] },
-    Group { name: "district", tables: &[Table::District] },
-    Group { name: "warehouse", tables: &[Table::Warehouse] },
+pub(super) const GROUPS: [TableGroup; 9] = [
+    TableGroup { name: "stock", tables: &[Table::Stock] },
+    TableGroup { name: "order_line", tables: &[Table::OrderLine] },
+    TableGroup { name: "customer", tables: &[Table::Customer, Table::CustomerName] },
+    TableGroup { name: "orders", tables: &[Table::Orders, Table::CustomerOrders] },
+    TableGroup { name: "history", tables: &[Table::History] },
+    TableGroup { name: "new_order", tables: &[Table::NewOrder] },
+    TableGroup { name: "item", tables: &[Table::Item] },
+    TableGroup { name: "district", tables: &[Table::District] },
+    TableGroup { name: "warehouse", tables: &[Table::Warehouse] },
 ];
 
 /// How many of everything there are. The specification has 10 districts in each warehouse, 3,000 customers and as many

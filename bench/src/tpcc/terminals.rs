@@ -2,7 +2,7 @@
 //! transaction does.
 
 use super::Mix;
-use super::transactions::{Kind, Outcome, Shop, Terminal};
+use super::transactions::{Outcome, Shop, Terminal, TransactionKind};
 use crate::Result;
 use crate::numbers::short;
 use crate::random::Random;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(20);
 
 impl Mix {
-    /// The share of each transaction in [`Kind::ALL`], in thousandths.
+    /// The share of each transaction in [`TransactionKind::ALL`], in thousandths.
     fn shares(self) -> [usize; 5] {
         match self {
             Mix::Standard => [450, 430, 40, 40, 40],
@@ -96,7 +96,7 @@ impl Work<'_> {
             stop.store(true, Ordering::Relaxed);
             threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread has panicked")?).collect()
         });
-        let mut all = Kind::ALL.map(|_| Times::new()).into_iter().collect::<Result<Vec<Times>>>()?;
+        let mut all = TransactionKind::ALL.map(|_| Times::new()).into_iter().collect::<Result<Vec<Times>>>()?;
         for times in results {
             for (sum, of) in all.iter_mut().zip(times?) {
                 sum.add(&of)?;
@@ -107,7 +107,7 @@ impl Work<'_> {
 
     fn connection(&self, number: u32, stop: &AtomicBool) -> Result<Vec<Times>> {
         let mut random = Random::new(self.seed ^ u64::from(number) << 32);
-        let mut all = Kind::ALL.map(|_| Times::new()).into_iter().collect::<Result<Vec<Times>>>()?;
+        let mut all = TransactionKind::ALL.map(|_| Times::new()).into_iter().collect::<Result<Vec<Times>>>()?;
         while !stop.load(Ordering::Relaxed) {
             let terminal = short(random.below((self.shop.warehouses * self.terminals) as usize));
             let terminal = Terminal {
@@ -116,7 +116,7 @@ impl Work<'_> {
             };
             let at = self.mix.pick(&mut random);
             let started = Instant::now();
-            let outcome = self.shop.run(Kind::ALL[at], terminal, &mut random)?;
+            let outcome = self.shop.run(TransactionKind::ALL[at], terminal, &mut random)?;
             all[at].note(outcome, started.elapsed())?;
         }
         Ok(all)

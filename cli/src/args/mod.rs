@@ -334,7 +334,7 @@ pub(crate) struct Del {
     #[arg(conflicts_with_all = ["from", "to", "prefix"], allow_negative_numbers = true)]
     pub(crate) keys: Vec<OsString>,
     #[command(flatten)]
-    pub(crate) range: KeyRange,
+    pub(crate) range: RangeArgs,
     /// Read the keys as their stored bytes, in hexadecimal
     #[arg(long)]
     pub(crate) hex: bool,
@@ -360,7 +360,7 @@ pub(crate) struct Rename {
 
 /// A range of keys. If several options are given, a key must match all of them.
 #[derive(Args, Debug)]
-pub(crate) struct KeyRange {
+pub(crate) struct RangeArgs {
     /// The first key of the range, or the next one that exists
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     pub(crate) from: Option<OsString>,
@@ -372,7 +372,7 @@ pub(crate) struct KeyRange {
     pub(crate) prefix: Option<OsString>,
 }
 
-impl KeyRange {
+impl RangeArgs {
     /// True if the range contains all keys.
     pub(crate) fn is_whole(&self) -> bool {
         self.from.is_none() && self.to.is_none() && self.prefix.is_none()
@@ -386,7 +386,7 @@ pub(crate) struct Scan {
     /// The table
     pub(crate) table: String,
     #[command(flatten)]
-    pub(crate) range: KeyRange,
+    pub(crate) range: RangeArgs,
     /// Print the greatest key first
     #[arg(long)]
     pub(crate) reverse: bool,
@@ -439,7 +439,7 @@ pub(crate) struct Stat {
 
 /// The choice of the tables to compress, and of their compression.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct PlanArgs {
     /// The tables to compress: none, all, or selective[:DELTA][:strict] for tables where nearly all pages compress well
     #[arg(long, value_name = "STRATEGY")]
     pub(crate) strategy: Option<Strategy>,
@@ -468,7 +468,7 @@ pub(crate) struct Analyze {
     #[command(flatten)]
     pub(crate) database: Database,
     #[command(flatten)]
-    pub(crate) plan: Plan,
+    pub(crate) plan: PlanArgs,
     #[command(flatten)]
     pub(crate) report: Report,
 }
@@ -527,7 +527,7 @@ pub(crate) struct Compact {
     #[arg(long, value_name = "THRESHOLD,SEGMENT,BLOCKS|off", requires = "store")]
     pub(crate) delta: Option<DeltaBlocks>,
     #[command(flatten)]
-    pub(crate) plan: Plan,
+    pub(crate) plan: PlanArgs,
     #[command(flatten)]
     pub(crate) writing: WriteOptions,
     #[command(flatten)]

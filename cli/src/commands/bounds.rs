@@ -1,20 +1,20 @@
 //! Encodes the key range of `--from`, `--to` and `--prefix`.
 
-use crate::args::KeyRange;
+use crate::args::RangeArgs;
 use crate::failure::Result;
 use crate::typed::Half;
 use std::ffi::OsString;
 use std::ops::Bound;
 
 /// A range of stored keys.
-pub(super) struct Bounds {
+pub(super) struct StoredRange {
     from: Bound<Vec<u8>>,
     to: Bound<Vec<u8>>,
 }
 
-impl Bounds {
+impl StoredRange {
     /// The keys that match all options.
-    pub(super) fn new(args: &KeyRange, keys: &Half) -> Result<Bounds> {
+    pub(super) fn new(args: &RangeArgs, keys: &Half) -> Result<StoredRange> {
         let key = |key: &OsString| keys.encode(key.as_encoded_bytes());
         let mut from = args.from.as_ref().map(key).transpose()?.unwrap_or_default();
         let mut to = args.to.as_ref().map(key).transpose()?;
@@ -28,7 +28,7 @@ impl Bounds {
             };
         }
         let from = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };
-        Ok(Bounds { from, to: to.map_or(Bound::Unbounded, Bound::Excluded) })
+        Ok(StoredRange { from, to: to.map_or(Bound::Unbounded, Bound::Excluded) })
     }
 
     /// The range for the engine.

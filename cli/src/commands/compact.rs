@@ -1,7 +1,7 @@
 //! `compact`: rebuilds full pages and shrinks the file, in place or in a new file with another page store or page size.
 
 use super::{open, plan};
-use crate::args::{Compact, NewFile, Plan};
+use crate::args::{Compact, NewFile, PlanArgs};
 use crate::failure::{Completion, Failure, Result};
 use crate::progress::PhaseMeter;
 use crate::report;
@@ -29,7 +29,7 @@ pub(super) fn run(args: &Compact) -> Result<Completion> {
         let why = "a conversion keeps the compression of each table; run compact again to change it";
         return Err(Failure::Usage(why.to_owned()));
     }
-    let Plan { table, strategy, compress, dictionary, .. } = &args.plan;
+    let PlanArgs { table, strategy, compress, dictionary, .. } = &args.plan;
     if !table.is_empty() && strategy.is_none() && compress.is_none() && !dictionary {
         let why =
             "--table also needs --compress METHOD, --dictionary or --strategy; --strategy none decompresses the table";

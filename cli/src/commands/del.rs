@@ -1,6 +1,6 @@
 //! `del`: removes the entries of some keys, or of a key range.
 
-use super::bounds::Bounds;
+use super::bounds::StoredRange;
 use super::open;
 use crate::args::{Del, WriteOptions};
 use crate::failure::{Completion, Failure, Result};
@@ -48,7 +48,7 @@ fn each(args: &Del, table: &mut UntypedTable<'_>, keys: &Half) -> Result<Complet
 }
 
 fn range(args: &Del, table: &mut UntypedTable<'_>, keys: &Half) -> Result<Completion> {
-    let bounds = Bounds::new(&args.range, keys)?;
+    let bounds = StoredRange::new(&args.range, keys)?;
     if table.range(bounds.range()).next_with(|_, _| ())?.is_none() {
         return Ok(Completion::NotFound);
     }

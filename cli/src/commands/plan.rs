@@ -1,11 +1,11 @@
 //! The options `--strategy`, `--compress`, `--target`, `--overflow`, `--dictionary`, `--table` and `--group`.
 
-use crate::args::Plan;
+use crate::args::PlanArgs;
 use crate::failure::{Failure, Result};
 use duramen::db::{Compression, CompressionPlan, Overflow, Strategy, Target};
 
 /// True if there is one of the options.
-pub(super) fn is_given(plan: &Plan) -> bool {
+pub(super) fn is_given(plan: &PlanArgs) -> bool {
     plan.strategy.is_some()
         || plan.compress.is_some()
         || plan.target.is_some()
@@ -16,7 +16,7 @@ pub(super) fn is_given(plan: &Plan) -> bool {
 }
 
 /// The plan of these options, with this strategy if the options name none.
-pub(super) fn of(plan: &Plan, default: Strategy) -> Result<CompressionPlan> {
+pub(super) fn of(plan: &PlanArgs, default: Strategy) -> Result<CompressionPlan> {
     let strategy = plan.strategy.unwrap_or(default);
     let compression = match plan.compress {
         Some(Compression::None) => {

@@ -1,6 +1,6 @@
 //! `scan`: prints the entries of a table, or of a key range.
 
-use super::bounds::Bounds;
+use super::bounds::StoredRange;
 use super::losses::Losses;
 use super::open;
 use crate::args::Scan;
@@ -16,7 +16,7 @@ pub(super) fn run(args: &Scan) -> Result<Completion> {
     }
     let db = open::reading(&args.database)?;
     let (table, keys, values) = open::table(&db, &args.table, args.look.hex)?;
-    let bounds = Bounds::new(&args.range, &keys)?;
+    let bounds = StoredRange::new(&args.range, &keys)?;
     let mut output = Output::new(args.look)?;
     if args.count {
         output.count(match args.limit {
@@ -60,7 +60,7 @@ fn salvage(args: &Scan) -> Result<Completion> {
     let report = |line: &str| drop(writeln!(std::io::stderr(), "{line}"));
     damage.iter().for_each(|damage| report(&losses.damage(damage)));
     let (table, keys, values) = open::table(&db, &args.table, args.look.hex)?;
-    let bounds = Bounds::new(&args.range, &keys)?;
+    let bounds = StoredRange::new(&args.range, &keys)?;
     let mut output = Output::new(args.look)?;
     let (info, limit, mut left) = (table.info(), args.limit.unwrap_or(u64::MAX), 0);
     let mut entries = table.salvage(bounds.range());

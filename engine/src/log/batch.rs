@@ -96,33 +96,33 @@ impl BatchBuffer {
     }
 
     /// Writes the header. Returns the whole batch and its checksum, which is the `previous` of the next batch.
-    pub(super) fn seal(&mut self, stamp: &Stamp) -> Result<(&[u8], u32)> {
+    pub(super) fn seal(&mut self, fields: &HeaderFields) -> Result<(&[u8], u32)> {
         if self.bytes.len() < BATCH_HEADER {
             self.bytes.resize(BATCH_HEADER, 0);
         }
         let length = self.len();
-        let limit = stamp.most_payload;
+        let limit = fields.most_payload;
         let field = u32::try_from(length).ok().filter(|_| length <= limit).ok_or_else(|| Error::Option {
             option: "batch length",
             value: length.to_string(),
             expected: format!("at most {limit} bytes"),
         })?;
         let (header, payload) = self.bytes.split_at_mut(BATCH_HEADER);
-        bytes::put_u64(header, 0, stamp.start.0);
-        bytes::put_u64(header, 8, stamp.durable.0);
+        bytes::put_u64(header, 0, fields.start.0);
+        bytes::put_u64(header, 8, fields.durable.0);
         bytes::put_u32(header, 16, field);
-        bytes::put_u32(header, 20, stamp.epoch);
-        bytes::put_u32(header, 24, u32::from(stamp.kind));
-        let sum = chained(chained(stamp.previous, bytes::slice(header, 0, CHAINED)), payload);
+        bytes::put_u32(header, 20, fields.epoch);
+        bytes::put_u32(header, 24, u32::from(fields.kind));
+        let sum = chained(chained(fields.previous, bytes::slice(header, 0, CHAINED)), payload);
         bytes::put_u32(header, CHAINED, sum);
-        let check = chained(stamp.seed, bytes::slice(header, 0, CHECKED));
+        let check = chained(fields.seed, bytes::slice(header, 0, CHECKED));
         bytes::put_u32(header, CHECKED, check);
         Ok((&self.bytes, sum))
     }
 }
 
 /// The fields of a header that the log sets.
-pub(super) struct Stamp {
+pub(super) struct HeaderFields {
     /// The seed of the database's checksums, from [`super::LogConfig`].
     pub(super) seed: u32,
     pub(super) epoch: u32,
@@ -185,8 +185,8 @@ impl BatchHeader {
 mod tests {
     use super::*;
 
-    fn stamp() -> Stamp {
-        Stamp {
+    fn fields() -> HeaderFields {
+        HeaderFields {
             seed: 7,
             epoch: 3,
             kind: 9,
@@ -201,7 +201,7 @@ mod tests {
     fn a_sealed_batch_is_valid_and_with_a_flipped_bit_it_is_not() {
         let mut buffer = BatchBuffer::new();
         buffer.push(b"records");
-        let (sealed, sum) = buffer.seal(&stamp()).unwrap();
+        let (sealed, sum) = buffer.seal(&fields()).unwrap();
         let mut sealed = sealed.to_vec();
         let header = BatchHeader::decode(&sealed, 7).unwrap();
         assert_eq!((header.start, header.durable, header.length), (Lsn(1000), Lsn(900), 7));
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_truncated_header_and_zeros_are_invalid() {
         let mut buffer = BatchBuffer::new();
-        let sealed = buffer.seal(&stamp()).unwrap().0.to_vec();
+        let sealed = buffer.seal(&fields()).unwrap().0.to_vec();
         for len in 0..BATCH_HEADER {
             assert!(BatchHeader::decode(&sealed[..len], 7).is_none(), "{len}");
         }
@@ -241,6 +241,6 @@ mod tests {
         buffer.clear();
         assert!(buffer.is_empty());
         buffer.out().clear();
-        assert_eq!(buffer.seal(&stamp()).unwrap().0.len(), BATCH_HEADER);
+        assert_eq!(buffer.seal(&fields()).unwrap().0.len(), BATCH_HEADER);
     }
 }

@@ -6,7 +6,7 @@
 //! and the start of the new one.
 
 use super::LogConfig;
-use super::batch::{BATCH_HEADER, BatchBuffer, MAX_PAYLOAD, Stamp};
+use super::batch::{BATCH_HEADER, BatchBuffer, HeaderFields, MAX_PAYLOAD};
 use super::group_commit::GroupCommit;
 use super::rotation::Rotation;
 use super::tail::Tail;
@@ -97,7 +97,7 @@ impl Log {
     pub fn append_buffer(&self, kind: u8, buffer: &mut BatchBuffer) -> Result<Lsn> {
         let mut tail = self.tail.lock();
         self.group.check()?;
-        let stamp = Stamp {
+        let fields = HeaderFields {
             seed: self.seed,
             epoch: self.epoch,
             kind,
@@ -106,13 +106,13 @@ impl Log {
             previous: tail.chain,
             most_payload: self.most_payload(),
         };
-        let (bytes, chain) = buffer.seal(&stamp)?;
-        let are_synced_often = stamp.start.0.saturating_sub(stamp.durable.0) <= OFTEN;
+        let (bytes, chain) = buffer.seal(&fields)?;
+        let are_synced_often = fields.start.0.saturating_sub(fields.durable.0) <= OFTEN;
         if let Err(error) = tail.write(bytes, are_synced_often) {
             self.group.poison(error.first_cause());
             return Err(error);
         }
-        let end = stamp.start.plus(bytes.len());
+        let end = fields.start.plus(bytes.len());
         tail.chain = chain;
         self.written.fetch_add(bytes.len() as u64, Ordering::AcqRel);
         self.appended.store(end.0, Ordering::Release);

@@ -16,7 +16,7 @@ use crate::base::{Error, Result, processors};
 use crate::db::types::{Key, Value};
 use crate::db::{ReadOnlyTable, ReadOnlyUntypedTable, encode_bounds};
 use crate::txn::KeyRange;
-use run::Plan;
+use run::QueryPlan;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
 
@@ -230,7 +230,7 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
     /// the errors of reading pages.
     pub fn run(self, aggregates: &[Aggregate]) -> Result<Vec<Outcome>> {
         let Query { table, range, filter, threads, most, .. } = self;
-        run::run(table, &Plan { aggregates: aggregates.to_vec(), range, filter, threads, most })
+        run::run(table, &QueryPlan { aggregates: aggregates.to_vec(), range, filter, threads, most })
     }
 }
 

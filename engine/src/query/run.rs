@@ -26,7 +26,7 @@ pub(super) struct Filter<'f> {
 type Keep<'f> = dyn Fn(&[u8], &[u8]) -> Result<bool> + Sync + 'f;
 
 /// A query, ready to run.
-pub(super) struct Plan<'f> {
+pub(super) struct QueryPlan<'f> {
     pub(super) aggregates: Vec<Aggregate>,
     pub(super) range: KeyRange,
     pub(super) filter: Option<Filter<'f>>,
@@ -83,7 +83,7 @@ impl Columns {
 }
 
 /// Runs the query on a table's snapshot.
-pub(super) fn run(table: &ReadOnlyUntypedTable, plan: &Plan<'_>) -> Result<Vec<Outcome>> {
+pub(super) fn run(table: &ReadOnlyUntypedTable, plan: &QueryPlan<'_>) -> Result<Vec<Outcome>> {
     let columns = Columns::of(table, &plan.aggregates);
     for column in plan.aggregates.iter().filter_map(Aggregate::column) {
         check_column(table, &columns, column)?;
@@ -112,7 +112,7 @@ fn check_column(table: &ReadOnlyUntypedTable, columns: &Columns, column: Column)
 }
 
 /// Counting all, and the extremes of keys, need no more than the catalog and two leaves.
-fn shortcut(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) -> Result<Option<Totals>> {
+fn shortcut(table: &ReadOnlyUntypedTable, plan: &QueryPlan<'_>, columns: &Columns) -> Result<Option<Totals>> {
     let [key, value] = columns.needs;
     let counted =
         plan.aggregates.iter().any(|aggregate| matches!(aggregate, Aggregate::Count | Aggregate::CountDistinct(_)));
@@ -135,7 +135,7 @@ fn shortcut(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) ->
     Ok(Some(found))
 }
 
-fn by_leaves(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) -> Result<Totals> {
+fn by_leaves(table: &ReadOnlyUntypedTable, plan: &QueryPlan<'_>, columns: &Columns) -> Result<Totals> {
     let (engine, tree, _) = table.source();
     let parts = shares(plan, engine.dividers(tree, &plan.range)?);
     match of_parts(table, plan, columns, &parts) {
@@ -148,7 +148,12 @@ fn by_leaves(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns) -
 }
 
 /// The totals of the entries in these ranges. Each range has its own thread.
-fn of_parts(table: &ReadOnlyUntypedTable, plan: &Plan<'_>, columns: &Columns, parts: &[KeyRange]) -> Result<Totals> {
+fn of_parts(
+    table: &ReadOnlyUntypedTable,
+    plan: &QueryPlan<'_>,
+    columns: &Columns,
+    parts: &[KeyRange],
+) -> Result<Totals> {
     let (engine, tree, snapshot) = table.source();
     // A filter is code of the caller, so it runs without the latch of a page.
     let latched = if plan.filter.is_some() { Latched::No } else { Latched::Yes };
@@ -199,7 +204,7 @@ fn side_by_side<R: Send>(
 }
 
 /// The range cut at some of the dividers, a part for each thread.
-fn shares(plan: &Plan<'_>, dividers: Vec<Vec<u8>>) -> Vec<KeyRange> {
+fn shares(plan: &QueryPlan<'_>, dividers: Vec<Vec<u8>>) -> Vec<KeyRange> {
     let threads = plan.threads.min(dividers.len() + 1).max(1);
     let cuts = (1..threads).filter_map(|n| dividers.get(n * (dividers.len() + 1) / threads - 1).cloned());
     let mut parts = vec![plan.range.clone()];

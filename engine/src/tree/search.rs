@@ -13,7 +13,7 @@ pub(super) const MAX_LEVEL: u8 = 63;
 const CACHED_LEAVES: usize = 2 << 20;
 
 /// Two parts of a page, as byte ranges.
-type Parts = [std::ops::Range<usize>; 2];
+type LikelyParts = [std::ops::Range<usize>; 2];
 
 /// The capacity that is reserved for the levels of a path.
 const USUAL_HEIGHT: usize = 8;
@@ -248,7 +248,13 @@ impl Tree {
     /// For a parent of leaves: the parts of the child at `slot` that a search for the key will probably read. They are
     /// fetched at the same time.
     #[inline]
-    fn parts_of_leaf(&self, page: Page<'_>, slot: usize, target: LeafTarget<'_>, page_size: usize) -> Option<Parts> {
+    fn parts_of_leaf(
+        &self,
+        page: Page<'_>,
+        slot: usize,
+        target: LeafTarget<'_>,
+        page_size: usize,
+    ) -> Option<LikelyParts> {
         let LeafTarget::Covering(key) = target else { return None };
         if page.id() == self.root && page.count() * page_size <= CACHED_LEAVES {
             return None;

@@ -19,12 +19,12 @@ pub(super) struct EntryArena {
 struct EntrySpan {
     at: usize,
     record: usize,
-    kind: Kind,
+    kind: RecordKind,
 }
 
 /// The kind of the record that is stored with a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum RecordKind {
     Nothing,
     Record { large: bool },
 }
@@ -35,14 +35,14 @@ enum Kind {
 struct Alike {
     key: usize,
     stride: usize,
-    kind: Kind,
+    kind: RecordKind,
     count: usize,
 }
 
 /// The kind and the bytes of a record.
 #[inline(always)]
-fn parts(record: Option<Record<'_>>) -> (Kind, &[u8]) {
-    record.map_or((Kind::Nothing, &[]), |record| (Kind::Record { large: record.large }, record.bytes))
+fn parts(record: Option<Record<'_>>) -> (RecordKind, &[u8]) {
+    record.map_or((RecordKind::Nothing, &[]), |record| (RecordKind::Record { large: record.large }, record.bytes))
 }
 
 /// An iterator over entries of one shape.
@@ -50,13 +50,13 @@ fn parts(record: Option<Record<'_>>) -> (Kind, &[u8]) {
 pub(super) struct AlikeEntries<'a> {
     entries: ChunksExact<'a, u8>,
     key: usize,
-    kind: Kind,
+    kind: RecordKind,
 }
 
 impl<'a> AlikeEntries<'a> {
     /// The keys and the bytes of their records, if all entries have a record that is not large.
     pub(super) fn records(&self) -> Option<impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone + use<'a>> {
-        let key = (self.kind == Kind::Record { large: false }).then_some(self.key)?;
+        let key = (self.kind == RecordKind::Record { large: false }).then_some(self.key)?;
         Some(self.entries.clone().map(move |entry| entry.split_at_checked(key).unwrap_or_default()))
     }
 }
@@ -77,11 +77,11 @@ impl<'a> Iterator for AlikeEntries<'a> {
 
 /// Divides the bytes of an entry into its key of `key` bytes and its record.
 #[inline(always)]
-fn entry(bytes: &[u8], key: usize, kind: Kind) -> Option<(&[u8], Option<Record<'_>>)> {
+fn entry(bytes: &[u8], key: usize, kind: RecordKind) -> Option<(&[u8], Option<Record<'_>>)> {
     let (key, bytes) = bytes.split_at_checked(key)?;
     let record = match kind {
-        Kind::Nothing => None,
-        Kind::Record { large } => Some(Record { bytes, large }),
+        RecordKind::Nothing => None,
+        RecordKind::Record { large } => Some(Record { bytes, large }),
     };
     Some((key, record))
 }
@@ -95,7 +95,7 @@ impl EntryArena {
 
     /// True if there are entries, all have records, all keys have one length, and all records have one length.
     pub(super) fn are_alike_records(&self) -> bool {
-        self.alike.is_some_and(|alike| alike.kind != Kind::Nothing)
+        self.alike.is_some_and(|alike| alike.kind != RecordKind::Nothing)
     }
 
     /// Adds an entry if it has the shape of all others.
@@ -124,7 +124,7 @@ impl EntryArena {
     pub(super) fn push_keys<'k>(&mut self, mut keys: impl Iterator<Item = &'k [u8]>) {
         while let Some(key) = keys.next() {
             self.push(key, None);
-            let Some(alike) = self.alike.as_mut().filter(|alike| alike.kind == Kind::Nothing) else { continue };
+            let Some(alike) = self.alike.as_mut().filter(|alike| alike.kind == RecordKind::Nothing) else { continue };
             let (width, before) = (alike.key, self.bytes.len());
             self.bytes.reserve(keys.size_hint().0 * width);
             let other = keys.by_ref().find(|key| {

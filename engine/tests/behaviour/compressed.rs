@@ -2,7 +2,7 @@
 //! blocks, the compression and the target, and also after a kill; and compression saves space. Power cuts are in
 //! `crash` and `store_crash`.
 
-use crate::workload::kinds::{Kind, contents, kinds};
+use crate::workload::kinds::{FilledTable, contents, kinds};
 use duramen::db::{Compression, CompressionPlan, DeltaBlocks, Overflow, StoreKind, Strategy, Target};
 use duramen::io::{MemoryVolume, OpenMode, Volume};
 use duramen::{Builder, Database, Durability, Result, TableDef};
@@ -53,7 +53,7 @@ fn copy(volume: &MemoryVolume) -> Result<Arc<MemoryVolume>> {
     Ok(Arc::new(copy))
 }
 
-fn check(volume: &Arc<MemoryVolume>, kinds: &[Kind], plan: &CompressionPlan) -> Result<()> {
+fn check(volume: &Arc<MemoryVolume>, kinds: &[FilledTable], plan: &CompressionPlan) -> Result<()> {
     let db = options().open_on(volume.clone(), NAME)?;
     assert_eq!(db.verify(|_| ())?.findings, []);
     let found = contents(&db)?;
@@ -72,7 +72,7 @@ proptest! {
     #[test]
     fn compressed_tables_of_every_kind_are_the_same(shape in shapes(), seed in any::<u64>(), step in 1usize..4) {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let kinds: Vec<Kind> = kinds(150, &mut rng).into_iter().step_by(step).collect();
+        let kinds: Vec<FilledTable> = kinds(150, &mut rng).into_iter().step_by(step).collect();
         let volume = Arc::new(MemoryVolume::new());
         let builder = options().store(shape.store).page_size(shape.page_size).delta(shape.delta);
         let builder = builder.compression_threads(shape.threads);

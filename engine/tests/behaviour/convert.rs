@@ -1,7 +1,7 @@
 //! Promise: a conversion to any page store, page size and delta blocks keeps all tables. A conversion that fails leaves
 //! the database and its folder unchanged. `crash_convert` has the power cuts.
 
-use crate::workload::kinds::{Entries, Kind, contents, kinds};
+use crate::workload::kinds::{Entries, FilledTable, contents, kinds};
 use crate::workload::stores::STORES;
 use duramen::db::{Compression, DeltaBlocks, Phase, Progress, StoreKind, Target};
 use duramen::io::{FileVolume, MemoryVolume, OpenMode, Volume};
@@ -23,7 +23,7 @@ fn to(store: StoreKind) -> Builder {
     Database::builder().store(store).cache(1 << 20).background(false)
 }
 
-fn make(store: StoreKind, path: &Path, kinds: &[Kind], rng: &mut fastrand::Rng) -> Result<()> {
+fn make(store: StoreKind, path: &Path, kinds: &[FilledTable], rng: &mut fastrand::Rng) -> Result<()> {
     let db = options().store(store).create(path)?;
     kinds.iter().try_for_each(|kind| kind.put(&db, rng))?;
     db.close()
@@ -37,7 +37,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 /// Asserts that the database has the expected entries and no damage.
-fn check(db: &Database, kinds: &[Kind], infos: &[TableInfo], what: &str) -> Result<()> {
+fn check(db: &Database, kinds: &[FilledTable], infos: &[TableInfo], what: &str) -> Result<()> {
     assert_eq!(db.verify(|_| ())?.findings, [], "{what}");
     let found = contents(db)?;
     assert_eq!(found.iter().map(|(info, _)| info).collect::<Vec<_>>(), infos.iter().collect::<Vec<_>>(), "{what}");

@@ -73,23 +73,23 @@ fn step() -> impl Strategy<Value = Op> {
 
 /// A table's types and options.
 #[derive(Clone, Copy, Debug)]
-struct Kind {
+struct ModelTable {
     keys: &'static str,
     values: &'static str,
     options: TableOptions,
 }
 
-impl Kind {
+impl ModelTable {
     /// Keys and values of any length.
-    fn bytes(options: TableOptions) -> Kind {
-        Kind { keys: "bytes", values: "bytes", options }
+    fn bytes(options: TableOptions) -> ModelTable {
+        ModelTable { keys: "bytes", values: "bytes", options }
     }
 
     /// Integers in blocks of any codec and size, with each kind of record list.
-    fn blocks() -> impl Strategy<Value = Kind> {
+    fn blocks() -> impl Strategy<Value = ModelTable> {
         let keys = prop::sample::select(vec!["u32", "u64", "i32", "i64"]);
         let values = prop::sample::select(vec!["()", "u32", "bytes"]);
-        (keys, values, prop::sample::select(layouts::of_blocks())).prop_map(|(keys, values, options)| Kind {
+        (keys, values, prop::sample::select(layouts::of_blocks())).prop_map(|(keys, values, options)| ModelTable {
             keys,
             values,
             options,
@@ -118,7 +118,7 @@ fn integer() -> impl Strategy<Value = u64> {
 }
 
 /// Operations on a table of blocks. Runs of keys are put and removed at once, so that there are many keys.
-fn integer_ops(kind: Kind) -> impl Strategy<Value = Vec<Op>> {
+fn integer_ops(kind: ModelTable) -> impl Strategy<Value = Vec<Op>> {
     let one = move |(key, value): (u64, Vec<u8>)| vec![Op::Put(kind.key(key), kind.value(value))];
     let run_of_keys = move |(first, count, step, value): (u64, u64, u64, Vec<u8>)| {
         let value = kind.value(value);
@@ -203,14 +203,14 @@ struct Run {
     folder: Option<tempfile::TempDir>,
     store: StoreKind,
     page_size: usize,
-    table: Kind,
+    table: ModelTable,
     db: Option<Database>,
     committed: Model,
     snapshots: Vec<(duramen::ReadTransaction, Model)>,
 }
 
 impl Run {
-    fn new(page_size: usize, in_memory: bool, mut table: Kind) -> Run {
+    fn new(page_size: usize, in_memory: bool, mut table: ModelTable) -> Run {
         if page_size < 4096 {
             table.options.target = Target::Fit;
         }
@@ -218,7 +218,7 @@ impl Run {
         Run::start(folder, StoreKind::Table, page_size, table)
     }
 
-    fn start(folder: Option<tempfile::TempDir>, store: StoreKind, page_size: usize, table: Kind) -> Run {
+    fn start(folder: Option<tempfile::TempDir>, store: StoreKind, page_size: usize, table: ModelTable) -> Run {
         let mut run = Run { folder, store, page_size, table, db: None, committed: Model::new(), snapshots: Vec::new() };
         let options = run.options();
         run.db = Some(match &run.folder {
@@ -232,7 +232,7 @@ impl Run {
     fn with_dictionary(store: StoreKind) -> Result<Run> {
         // The store `shadow` saves whole blocks, so it needs larger pages.
         let (page_size, keys, kind) = (if store == StoreKind::Table { 4096 } else { 8192 }, 1500, 5);
-        let table = Kind { keys: "u64", values: "str", options: DOCUMENTS.options() };
+        let table = ModelTable { keys: "u64", values: "str", options: DOCUMENTS.options() };
         let mut run = Run::start(Some(tempfile::tempdir().unwrap()), store, page_size, table);
         run.transaction(&[], true)?;
         put(run.db(), TableDef::new("t"), 0..keys, kind)?;
@@ -328,7 +328,7 @@ impl Run {
 }
 
 /// All choices that there are for keys of any length.
-fn bytes_table() -> impl Strategy<Value = Kind> {
+fn bytes_table() -> impl Strategy<Value = ModelTable> {
     let keys = layouts::for_keys_of_any_length().into_iter().map(Some).chain([None]);
     let separators = prop_oneof![Just(Separators::Full), Just(Separators::Tail)];
     let compression =
@@ -338,12 +338,19 @@ fn bytes_table() -> impl Strategy<Value = Kind> {
     (prop::sample::select(keys.collect::<Vec<_>>()), separators, compression, target).prop_map(
         move |(keys, separators, compression, target)| {
             let separators = Some(separators);
-            Kind::bytes(TableOptions { keys, separators, compression, target, overflow, ..TableOptions::default() })
+            ModelTable::bytes(TableOptions {
+                keys,
+                separators,
+                compression,
+                target,
+                overflow,
+                ..TableOptions::default()
+            })
         },
     )
 }
 
-fn run(ops: &[Op], page_size: usize, in_memory: bool, table: Kind) -> Result<()> {
+fn run(ops: &[Op], page_size: usize, in_memory: bool, table: ModelTable) -> Result<()> {
     play(Run::new(page_size, in_memory, table), ops)
 }
 
@@ -380,7 +387,7 @@ proptest! {
 
     #[test]
     fn a_table_of_integers_in_blocks_is_a_map(
-        (table, ops) in Kind::blocks().prop_flat_map(|kind| (Just(kind), integer_ops(kind))),
+        (table, ops) in ModelTable::blocks().prop_flat_map(|kind| (Just(kind), integer_ops(kind))),
         in_memory: bool,
         shift in 9u32..14,
     ) {
@@ -399,7 +406,7 @@ proptest! {
 
 #[test]
 fn a_transaction_larger_than_the_cache_is_whole() -> Result<()> {
-    let mut run = Run::new(4096, false, Kind::bytes(TableOptions::default()));
+    let mut run = Run::new(4096, false, ModelTable::bytes(TableOptions::default()));
     let entries = |from: u32, to: u32| -> Vec<Op> {
         (from..to).map(|n| Op::Put(n.wrapping_mul(2_654_435_761).to_be_bytes().to_vec(), vec![n as u8; 30])).collect()
     };

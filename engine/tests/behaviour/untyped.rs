@@ -14,8 +14,8 @@ fn refused<T>(put: Result<T>, bad: &'static str) -> bool {
 #[test]
 fn only_encodings_get_into_an_untyped_table() -> Result<()> {
     /// A type, an encoding of one of its values, and bytes that are none.
-    type Sample = (&'static str, &'static [u8], &'static [u8]);
-    let cases: [(Sample, Sample); 4] = [
+    type TypeExample = (&'static str, &'static [u8], &'static [u8]);
+    let cases: [(TypeExample, TypeExample); 4] = [
         (("str", b"oak", b"o\xFFk"), ("u32", &[0, 0, 0, 7], &[7])),
         (("(str,u8)", b"oak\0\0\x07", b"oak"), ("bool", &[1], &[2])),
         (("u64", &[7; 8], &[7; 9]), ("()", b"", b"x")),

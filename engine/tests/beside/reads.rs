@@ -1,7 +1,7 @@
 //! Every kind of read. Each is compared with the history.
 
 use super::changes::COMMIT;
-use super::world::{Between, Content, History, Kind, World};
+use super::world::{Between, Content, History, World, WorldTable};
 use duramen::db::{ReadOnlyUntypedTable, Salvaged};
 use duramen::query::{Aggregate, Column, Number, Outcome, Query};
 use duramen::{Database, Error, ReadTransaction, Result, TableDef};
@@ -91,7 +91,7 @@ impl Seen {
         };
         let odds: Vec<_> = inside.iter().copied().filter(|(_, stamp)| !odd || stamp % 2 == 1).collect();
         let (found, expected) = match kind {
-            Kind::Numbers => {
+            WorldTable::Numbers => {
                 let table = self.tx.open_table(TableDef::<u32, u64>::new(name))?;
                 let query = Query::of(&table).range((range.0, range.1)).threads(threads);
                 let query = if odd { query.filter(|_, stamp| stamp % 2 == 1) } else { query };
@@ -99,7 +99,7 @@ impl Seen {
                 let keys = Outcome::Number(Number::Unsigned(odds.iter().map(|(n, _)| u128::from(*n)).sum()));
                 (query.run(&asked)?, vec![count(&odds), sum(&odds), keys])
             }
-            Kind::Keys => {
+            WorldTable::Keys => {
                 let table = self.tx.open_table(TableDef::<u64, ()>::new(name))?;
                 let key = |n| u64::from_be_bytes(kind.key(n, page_size).try_into().expect("8 bytes"));
                 let bounds = (range.0.map(key), range.1.map(key));
@@ -109,14 +109,14 @@ impl Seen {
                 let total = Outcome::Number(Number::Unsigned(keys.iter().map(|key| u128::from(*key)).sum()));
                 (query.run(&[Aggregate::Count, Aggregate::Sum(Column::Key)])?, vec![count(&inside), total])
             }
-            Kind::Long => {
+            WorldTable::Long => {
                 let table = self.tx.open_table(TableDef::<&[u8], u64>::new(name))?;
                 let keys = range.keys(kind, page_size);
                 let query = Query::of(&table).range(slices(&keys)).threads(threads);
                 let query = if odd { query.filter(|_, stamp| stamp % 2 == 1) } else { query };
                 (query.run(&[Aggregate::Count, Aggregate::Sum(Column::Value)])?, vec![count(&odds), sum(&odds)])
             }
-            Kind::Texts | Kind::Mixed => {
+            WorldTable::Texts | WorldTable::Mixed => {
                 let table = self.tx.open_table(TableDef::<&[u8], &[u8]>::new(name))?;
                 let keys = range.keys(kind, page_size);
                 let query = Query::of(&table).range(slices(&keys)).threads(threads);

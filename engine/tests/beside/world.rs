@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// The kind of a table's keys and values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum WorldTable {
     /// `u32` to `u64`, keys in blocks.
     Numbers,
     /// `u64` alone, in blocks.
@@ -25,41 +25,44 @@ pub(crate) enum Kind {
     Mixed,
 }
 
-pub(crate) const KINDS: [Kind; 5] = [Kind::Numbers, Kind::Keys, Kind::Texts, Kind::Long, Kind::Mixed];
+pub(crate) const KINDS: [WorldTable; 5] =
+    [WorldTable::Numbers, WorldTable::Keys, WorldTable::Texts, WorldTable::Long, WorldTable::Mixed];
 
-impl Kind {
+impl WorldTable {
     /// The names of the types of keys and values.
     pub(crate) fn types(self) -> (&'static str, &'static str) {
         match self {
-            Kind::Numbers => ("u32", "u64"),
-            Kind::Keys => ("u64", "()"),
-            Kind::Texts | Kind::Mixed => ("bytes", "bytes"),
-            Kind::Long => ("bytes", "u64"),
+            WorldTable::Numbers => ("u32", "u64"),
+            WorldTable::Keys => ("u64", "()"),
+            WorldTable::Texts | WorldTable::Mixed => ("bytes", "bytes"),
+            WorldTable::Long => ("bytes", "u64"),
         }
     }
 
     /// Keys are made of numbers below this one.
     pub(crate) fn span(self) -> u32 {
         match self {
-            Kind::Numbers | Kind::Keys => 3000,
-            Kind::Texts => 1000,
-            Kind::Long | Kind::Mixed => 300,
+            WorldTable::Numbers | WorldTable::Keys => 3000,
+            WorldTable::Texts => 1000,
+            WorldTable::Long | WorldTable::Mixed => 300,
         }
     }
 
     /// The key of a number; greater numbers have greater keys.
     pub(crate) fn key(self, n: u32, page_size: usize) -> Vec<u8> {
         match self {
-            Kind::Numbers => n.to_be_bytes().to_vec(),
-            Kind::Keys => (u64::from(n) << 12 | u64::from(n.wrapping_mul(2_654_435_761) >> 20)).to_be_bytes().to_vec(),
-            Kind::Texts => format!("/usr/share/{:03}/{n:05}", n / 7).into_bytes(),
-            Kind::Long => {
+            WorldTable::Numbers => n.to_be_bytes().to_vec(),
+            WorldTable::Keys => {
+                (u64::from(n) << 12 | u64::from(n.wrapping_mul(2_654_435_761) >> 20)).to_be_bytes().to_vec()
+            }
+            WorldTable::Texts => format!("/usr/share/{:03}/{n:05}", n / 7).into_bytes(),
+            WorldTable::Long => {
                 let mut key = vec![b'k'; max_inline_key(page_size) + 10];
                 key.extend(n.to_be_bytes());
                 key.resize(key.len() + (n % 5) as usize * page_size / 3, b'z');
                 key
             }
-            Kind::Mixed => key_of_a_group(n, page_size),
+            WorldTable::Mixed => key_of_a_group(n, page_size),
         }
     }
 
@@ -71,17 +74,17 @@ impl Kind {
             rest => rest as usize,
         };
         match self {
-            Kind::Keys => Vec::new(),
-            Kind::Numbers | Kind::Long => u64::from(stamp).to_be_bytes().to_vec(),
-            Kind::Texts | Kind::Mixed => stamp.to_le_bytes().into_iter().cycle().take(len).collect(),
+            WorldTable::Keys => Vec::new(),
+            WorldTable::Numbers | WorldTable::Long => u64::from(stamp).to_be_bytes().to_vec(),
+            WorldTable::Texts | WorldTable::Mixed => stamp.to_le_bytes().into_iter().cycle().take(len).collect(),
         }
     }
 
     /// Some layout that suits.
     pub(crate) fn options(self, rng: &mut fastrand::Rng) -> TableOptions {
         match self {
-            Kind::Numbers | Kind::Keys => rng.choice(layouts::of_blocks()).unwrap_or_default(),
-            Kind::Texts | Kind::Long | Kind::Mixed => TableOptions {
+            WorldTable::Numbers | WorldTable::Keys => rng.choice(layouts::of_blocks()).unwrap_or_default(),
+            WorldTable::Texts | WorldTable::Long | WorldTable::Mixed => TableOptions {
                 keys: rng.choice(layouts::for_keys_of_any_length()),
                 separators: rng.choice([Separators::Full, Separators::Tail, Separators::TailWithin(500)]),
                 ..TableOptions::default()
@@ -93,7 +96,7 @@ impl Kind {
 /// A table: which value the key of each number has.
 #[derive(Clone, Debug)]
 pub(crate) struct Content {
-    pub(crate) kind: Kind,
+    pub(crate) kind: WorldTable,
     pub(crate) options: TableOptions,
     pub(crate) entries: BTreeMap<u32, u32>,
 }
@@ -106,7 +109,7 @@ pub(crate) type World = BTreeMap<String, Arc<Content>>;
 pub(crate) struct Between(pub(crate) Bound<u32>, pub(crate) Bound<u32>);
 
 impl Between {
-    pub(crate) fn any(kind: Kind, rng: &mut fastrand::Rng) -> Between {
+    pub(crate) fn any(kind: WorldTable, rng: &mut fastrand::Rng) -> Between {
         let (a, b) = (rng.u32(0..kind.span()), rng.u32(0..kind.span()));
         let bound = |rng: &mut fastrand::Rng, n: u32| match rng.u8(0..10) {
             0 => Bound::Unbounded,
@@ -131,7 +134,7 @@ impl Between {
             }
     }
 
-    pub(crate) fn keys(&self, kind: Kind, page_size: usize) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    pub(crate) fn keys(&self, kind: WorldTable, page_size: usize) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
         let key = |n| kind.key(n, page_size);
         (self.0.map(key), self.1.map(key))
     }

@@ -6,11 +6,11 @@ use fastrand::Rng;
 use std::ops::Bound;
 
 /// A range of keys.
-pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+pub(crate) type DrawnRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// A table's types and options, and which keys it gets.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct HistoryTable {
     pub(crate) keys: &'static str,
     pub(crate) values: &'static str,
     pub(crate) options: TableOptions,
@@ -20,8 +20,8 @@ pub(crate) struct Kind {
     page: usize,
 }
 
-impl Kind {
-    pub(crate) fn draw(rng: &mut Rng, page: usize) -> Kind {
+impl HistoryTable {
+    pub(crate) fn draw(rng: &mut Rng, page: usize) -> HistoryTable {
         let separators = [None, Some(Separators::Full), Some(Separators::Tail), Some(Separators::TailWithin(100))];
         let separators = separators[rng.usize(..4)];
         let (keys, values, options) = match rng.u8(0..10) {
@@ -40,7 +40,7 @@ impl Kind {
                 ("bytes", "bytes", TableOptions { keys, separators, ..TableOptions::default() })
             }
         };
-        Kind { keys, values, options, long: [0, 0, 0, 1, 6][rng.usize(..5)], page }
+        HistoryTable { keys, values, options, long: [0, 0, 0, 1, 6][rng.usize(..5)], page }
     }
 
     /// Keys meet again, and neighbours have much in common.
@@ -96,7 +96,7 @@ impl Kind {
         value
     }
 
-    pub(crate) fn bounds(&self, rng: &mut Rng) -> Bounds {
+    pub(crate) fn bounds(&self, rng: &mut Rng) -> DrawnRange {
         let mut bound = || match rng.u8(0..8) {
             0 => Bound::Unbounded,
             1..5 => Bound::Included(self.key(rng)),
@@ -113,7 +113,7 @@ impl Kind {
     }
 
     /// A range of few keys, or none.
-    pub(crate) fn narrow(&self, rng: &mut Rng) -> Bounds {
+    pub(crate) fn narrow(&self, rng: &mut Rng) -> DrawnRange {
         let from = self.key(rng);
         let mut to = from.clone();
         match to.last_mut() {

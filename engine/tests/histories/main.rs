@@ -14,7 +14,7 @@ mod policies;
 #[path = "../workload/stores.rs"]
 mod stores;
 
-use draw::{Bounds, Kind};
+use draw::{DrawnRange, HistoryTable};
 use duramen::db::{DEFAULT_FILL, ReadOnlyUntypedTable, StoreKind, UntypedTable};
 use duramen::{Builder, Database, Durability, ReadTransaction, Result, WriteTransaction};
 use fastrand::Rng;
@@ -31,7 +31,7 @@ type Entries = BTreeMap<Vec<u8>, Arc<[u8]>>;
 /// The expected entries of a table. Each snapshot has a copy; copies share their common entries.
 #[derive(Clone)]
 struct Table {
-    kind: Kind,
+    kind: HistoryTable,
     entries: Arc<Entries>,
 }
 
@@ -46,12 +46,15 @@ const MOST_FAILURES: u64 = 8;
 /// Operations of one history.
 const LENGTH: u64 = 3000;
 
-fn borrowed(bounds: &Bounds) -> (Bound<&[u8]>, Bound<&[u8]>) {
+fn borrowed(bounds: &DrawnRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
     (bounds.0.as_ref().map(Vec::as_slice), bounds.1.as_ref().map(Vec::as_slice))
 }
 
 /// The entries of a range, none where its bounds cross.
-fn within<'m>(entries: &'m Entries, bounds: &Bounds) -> impl DoubleEndedIterator<Item = (&'m Vec<u8>, &'m Arc<[u8]>)> {
+fn within<'m>(
+    entries: &'m Entries,
+    bounds: &DrawnRange,
+) -> impl DoubleEndedIterator<Item = (&'m Vec<u8>, &'m Arc<[u8]>)> {
     let crossed = match bounds {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
         (Bound::Excluded(from), Bound::Excluded(to)) => from >= to,
@@ -106,8 +109,8 @@ impl History {
     }
 
     /// A kind of table, mostly with page compression.
-    fn draw_kind(&mut self) -> Kind {
-        let mut kind = Kind::draw(&mut self.rng, self.page_size);
+    fn draw_kind(&mut self) -> HistoryTable {
+        let mut kind = HistoryTable::draw(&mut self.rng, self.page_size);
         kind.options = policies::drawn(&mut self.rng, self.page_size, kind.options);
         kind
     }
@@ -223,7 +226,7 @@ impl History {
         if self.rng.u8(0..20) == 0 {
             // Many at once.
             let many = [300, 1000, 1000, 5000][self.rng.usize(..4)];
-            let ranges: Vec<Bounds> = (0..self.rng.usize(1..many)).map(|_| kind.narrow(&mut self.rng)).collect();
+            let ranges: Vec<DrawnRange> = (0..self.rng.usize(1..many)).map(|_| kind.narrow(&mut self.rng)).collect();
             self.tell(|| format!("remove {} ranges of {name}", ranges.len()));
             self.done += ranges.len() as u64 / 8;
             ranges.iter().for_each(|range| remove_range(&mut open, entries, range));
@@ -241,7 +244,7 @@ impl History {
         Ok(())
     }
 
-    fn change_one(&mut self, open: &mut UntypedTable<'_>, entries: &mut Entries, kind: &Kind) -> Result<()> {
+    fn change_one(&mut self, open: &mut UntypedTable<'_>, entries: &mut Entries, kind: &HistoryTable) -> Result<()> {
         let rng = &mut self.rng;
         let puts = if entries.len() > MANY { 20 } else { 50 };
         match rng.u8(0..100) {
@@ -406,7 +409,7 @@ impl History {
     }
 }
 
-fn remove_range(open: &mut UntypedTable<'_>, entries: &mut Entries, bounds: &Bounds) {
+fn remove_range(open: &mut UntypedTable<'_>, entries: &mut Entries, bounds: &DrawnRange) {
     open.remove_range(borrowed(bounds));
     let keys: Vec<Vec<u8>> = within(entries, bounds).map(|(key, _)| key.clone()).collect();
     keys.iter().for_each(|key| drop(entries.remove(key)));

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub(crate) type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A table, and what is in it.
-pub(crate) struct Kind {
+pub(crate) struct FilledTable {
     pub(crate) name: String,
     key_type: &'static str,
     value_type: &'static str,
@@ -31,42 +31,45 @@ pub(crate) fn contents(db: &Database) -> Result<Vec<(TableInfo, Entries)>> {
 }
 
 /// A table of each kind, each with about so many entries.
-pub(crate) fn kinds(count: usize, rng: &mut fastrand::Rng) -> Vec<Kind> {
+pub(crate) fn kinds(count: usize, rng: &mut fastrand::Rng) -> Vec<FilledTable> {
     let with = |keys| TableOptions { keys: Some(keys), ..TableOptions::default() };
     let of = |len| move |rng: &mut fastrand::Rng| vec_of(len, rng);
     let mut kinds = Vec::new();
     let numbered = [KeyLayout::PkbPart(3), KeyLayout::PkbHeapPart(2)];
     for layout in layouts::for_keys_of_any_length().into_iter().chain(numbered) {
-        kinds
-            .push(Kind::new(layout.to_string(), "bytes", "bytes", with(layout)).filled(count, rng, any_key, any_value));
+        kinds.push(
+            FilledTable::new(layout.to_string(), "bytes", "bytes", with(layout)).filled(count, rng, any_key, any_value),
+        );
     }
     let integers = [("u32", 4, "()", 0), ("i64", 8, "()", 0), ("u64", 8, "u32", 4), ("i32", 4, "u32", 4)];
     for (at, options) in layouts::of_blocks().into_iter().enumerate() {
         let (key_type, key_len, value_type, value_len) = integers[at % integers.len()];
-        let table = Kind::new(format!("blocks {at}"), key_type, value_type, options);
+        let table = FilledTable::new(format!("blocks {at}"), key_type, value_type, options);
         kinds.push(table.filled(count, rng, of(key_len), of(value_len)));
     }
     for separators in [Separators::Full, Separators::Tail, Separators::TailWithin(100)] {
         let options = TableOptions { separators: Some(separators), ..TableOptions::default() };
         let text = |rng: &mut fastrand::Rng| format!("{:05}", rng.u32(0..90_000)).into_bytes();
-        kinds.push(Kind::new(format!("separators {separators}"), "str", "str", options).filled(count, rng, text, text));
+        kinds.push(
+            FilledTable::new(format!("separators {separators}"), "str", "str", options).filled(count, rng, text, text),
+        );
     }
     for (width, value_type) in [(1, "[u8;1]"), (60, "[u8;60]"), (64, "[u8;64]"), (65, "[u8;65]"), (5000, "[u8;5000]")] {
-        let table = Kind::new(format!("values of {width}"), "(u32,u64)", value_type, with(KeyLayout::Fixed));
+        let table = FilledTable::new(format!("values of {width}"), "(u32,u64)", value_type, with(KeyLayout::Fixed));
         kinds.push(table.filled(count, rng, of(12), of(width)));
     }
     let widths = TableOptions { key_width: Some(5), value_width: Some(7), ..with(KeyLayout::Fixed) };
-    kinds.push(Kind::new("of a program".into(), "own", "own", widths).filled(count, rng, of(5), of(7)));
-    let own = Kind::new("of a program too".into(), "own", "own", TableOptions::default());
+    kinds.push(FilledTable::new("of a program".into(), "own", "own", widths).filled(count, rng, of(5), of(7)));
+    let own = FilledTable::new("of a program too".into(), "own", "own", TableOptions::default());
     kinds.push(own.filled(count, rng, any_key, any_value));
-    kinds.push(Kind::new("empty".into(), "str", "u64", TableOptions::default()));
+    kinds.push(FilledTable::new("empty".into(), "str", "u64", TableOptions::default()));
     kinds.push(assigned(count));
     kinds
 }
 
-impl Kind {
-    fn new(name: String, key_type: &'static str, value_type: &'static str, options: TableOptions) -> Kind {
-        Kind { name, key_type, value_type, options, entries: Entries::new(), next_key: None }
+impl FilledTable {
+    fn new(name: String, key_type: &'static str, value_type: &'static str, options: TableOptions) -> FilledTable {
+        FilledTable { name, key_type, value_type, options, entries: Entries::new(), next_key: None }
     }
 
     fn filled(
@@ -75,7 +78,7 @@ impl Kind {
         rng: &mut fastrand::Rng,
         key: impl Fn(&mut fastrand::Rng) -> Vec<u8>,
         value: impl Fn(&mut fastrand::Rng) -> Vec<u8>,
-    ) -> Kind {
+    ) -> FilledTable {
         self.entries = (0..count).map(|_| (key(rng), value(rng))).collect();
         self
     }
@@ -108,12 +111,12 @@ impl Kind {
 }
 
 /// A table that assigns keys, the last of which are gone.
-fn assigned(count: usize) -> Kind {
+fn assigned(count: usize) -> FilledTable {
     let options = TableOptions { auto_increment: true, ..TableOptions::default() };
     let entry = |n: u64| (n.to_be_bytes().to_vec(), format!("note {n}").into_bytes());
     let entries = (1..=count as u64).map(entry).collect();
     let next_key = Some(count as u64 + 10);
-    Kind { entries, next_key, ..Kind::new("assigned".into(), "u64", "str", options) }
+    FilledTable { entries, next_key, ..FilledTable::new("assigned".into(), "u64", "str", options) }
 }
 
 fn vec_of(len: usize, rng: &mut fastrand::Rng) -> Vec<u8> {

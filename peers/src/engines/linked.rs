@@ -61,7 +61,7 @@ functions! {
 }
 
 /// A library of the system.
-pub(crate) trait Kind: Sync + 'static {
+pub(crate) trait Library: Sync + 'static {
     /// Its name, of the contestant, the library and the source.
     const NAME: &'static str;
 }
@@ -71,11 +71,11 @@ pub(crate) struct OfRocksDb;
 /// WiredTiger.
 pub(crate) struct OfWiredTiger;
 
-impl Kind for OfRocksDb {
+impl Library for OfRocksDb {
     const NAME: &'static str = "rocksdb";
 }
 
-impl Kind for OfWiredTiger {
+impl Library for OfWiredTiger {
     const NAME: &'static str = "wiredtiger";
 }
 
@@ -232,7 +232,7 @@ fn load(path: &Path) -> Result<Functions> {
     }
 }
 
-impl<K: Kind> Contestant for Linked<K> {
+impl<K: Library> Contestant for Linked<K> {
     const NAME: &'static str = K::NAME;
 
     fn missing() -> Option<String> {

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// A transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum TransactionKind {
     NewOrder,
     Payment,
     Delivery,
@@ -30,18 +30,23 @@ pub(super) enum Kind {
     OrderStatus,
 }
 
-impl Kind {
+impl TransactionKind {
     /// All of them, in the order of table 1 of the paper.
-    pub(super) const ALL: [Kind; 5] =
-        [Kind::NewOrder, Kind::Payment, Kind::Delivery, Kind::StockLevel, Kind::OrderStatus];
+    pub(super) const ALL: [TransactionKind; 5] = [
+        TransactionKind::NewOrder,
+        TransactionKind::Payment,
+        TransactionKind::Delivery,
+        TransactionKind::StockLevel,
+        TransactionKind::OrderStatus,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::NewOrder => "new-order",
-            Kind::Payment => "payment",
-            Kind::Delivery => "delivery",
-            Kind::StockLevel => "stock-level",
-            Kind::OrderStatus => "order-status",
+            TransactionKind::NewOrder => "new-order",
+            TransactionKind::Payment => "payment",
+            TransactionKind::Delivery => "delivery",
+            TransactionKind::StockLevel => "stock-level",
+            TransactionKind::OrderStatus => "order-status",
         }
     }
 }
@@ -78,13 +83,13 @@ pub(super) struct Outcome {
 
 impl Shop {
     /// Runs a transaction.
-    pub(super) fn run(&self, kind: Kind, terminal: Terminal, random: &mut Random) -> Result<Outcome> {
+    pub(super) fn run(&self, kind: TransactionKind, terminal: Terminal, random: &mut Random) -> Result<Outcome> {
         match kind {
-            Kind::NewOrder => self.new_order(terminal, random),
-            Kind::Payment => self.payment(terminal, random),
-            Kind::Delivery => self.delivery(terminal, random),
-            Kind::StockLevel => self.stock_level(terminal, random),
-            Kind::OrderStatus => self.order_status(terminal, random),
+            TransactionKind::NewOrder => self.new_order(terminal, random),
+            TransactionKind::Payment => self.payment(terminal, random),
+            TransactionKind::Delivery => self.delivery(terminal, random),
+            TransactionKind::StockLevel => self.stock_level(terminal, random),
+            TransactionKind::OrderStatus => self.order_status(terminal, random),
         }
     }
 

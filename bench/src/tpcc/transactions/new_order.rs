@@ -1,6 +1,6 @@
 //! New-Order (2.4): enters an order of five to fifteen lines.
 
-use super::{Kind, Outcome, Shop, Terminal, now};
+use super::{Outcome, Shop, Terminal, TransactionKind, now};
 use crate::Result;
 use crate::numbers::short;
 use crate::random::Random;
@@ -85,7 +85,7 @@ impl Shop {
         let rate = |parts: u32| f64::from(parts) / 10_000.0;
         let shown = total as f64 * (1.0 - rate(discount)) * (1.0 + rate(tax) + rate(row.tax));
         if shown.is_nan() || shown < 0.0 {
-            return Err(format!("{} costs {shown}", Kind::NewOrder.name()).into());
+            return Err(format!("{} costs {shown}", TransactionKind::NewOrder.name()).into());
         }
         tx.commit()
     }

@@ -7,7 +7,7 @@ use super::open;
 use super::plan::{compression_name, target_name};
 use crate::args::Stat;
 use crate::failure::{Completion, Failure, Result};
-use crate::report::{self, Parts};
+use crate::report::{self, ColumnParts};
 use database::Whole;
 use duramen::db::{DictionaryInfo, LevelStats, TreeStats};
 use duramen::{Codec, Error, TableInfo};
@@ -92,7 +92,8 @@ struct LevelRow {
 }
 
 /// The tables are printed in three parts: their layout, their pages outside the tree, and their bytes.
-const IN_PARTS: Parts<'_> = Parts { labels: &["name", "table", "level"], begins: &["run_pages", "raw_key_bytes"] };
+const IN_PARTS: ColumnParts<'_> =
+    ColumnParts { labels: &["name", "table", "level"], begins: &["run_pages", "raw_key_bytes"] };
 
 /// Prints the report: of the database and all tables, or of one table.
 pub(super) fn run(args: &Stat) -> Result<Completion> {

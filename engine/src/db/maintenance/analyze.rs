@@ -5,7 +5,7 @@ use super::dictionaries::gains;
 use super::dictionary_gain::Gain;
 use super::progress::{Phase, Progress};
 use super::strategy::{
-    CompressionPlan, DictionaryAnalysis, MethodSample, Reason, Sample, Strategy, TableAnalysis, decide, scaled,
+    CompressionPlan, DictionaryAnalysis, MethodSample, Reason, Strategy, TableAnalysis, TableSample, decide, scaled,
 };
 use crate::base::{Error, PageId, Result, TableId};
 use crate::db::Database;
@@ -57,7 +57,7 @@ impl Database {
         let Sampled { samples, scale } = sampled;
         let dictionaries = self.dictionary_analyses(plan, &tables, &ids, &mut progress)?;
         let chosen = policies.iter().position(|policy| *policy == plan.policy);
-        let analysis = |(((table, sample), reasons), id): (((TableInfo, Sample), Vec<Reason>), &TableId)| {
+        let analysis = |(((table, sample), reasons), id): (((TableInfo, TableSample), Vec<Reason>), &TableId)| {
             let reason = match chosen.and_then(|chosen| reasons.get(chosen)) {
                 _ if plan.leaves_out(&table.name) => Reason::LeftOut,
                 reason => reason.copied().unwrap_or(Reason::StrategyNone),
@@ -195,7 +195,7 @@ impl Database {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Sampled> {
         let engine = &self.shared().engine;
-        let empty = Sample { methods: vec![MethodSample::default(); policies.len()], ..Sample::default() };
+        let empty = TableSample { methods: vec![MethodSample::default(); policies.len()], ..TableSample::default() };
         let mut samples = vec![empty; tables.len()];
         let Some(store) = engine.page_store() else { return Ok(Sampled { samples, scale: 1.0 }) };
         let Some(places) = store.compression().map(PageCompression::places) else {
@@ -232,7 +232,7 @@ struct Decided {
 
 /// The sampled pages of each table.
 struct Sampled {
-    samples: Vec<Sample>,
+    samples: Vec<TableSample>,
     /// Pages of the file for each sampled page.
     scale: f64,
 }
@@ -258,7 +258,7 @@ struct Trials {
 
 impl Trials {
     /// Adds what each policy does to a page. Policies with the same compression are next to each other.
-    fn add(&mut self, page: &[u8], uncompressed: PagePolicy, policies: &[PagePolicy], sample: &mut Sample) {
+    fn add(&mut self, page: &[u8], uncompressed: PagePolicy, policies: &[PagePolicy], sample: &mut TableSample) {
         self.packed.clear();
         Page::new(page).packed_into(&mut self.packed);
         let mut last = (Compression::None, self.trial.run(Compression::None, &self.packed));
@@ -307,9 +307,14 @@ fn policies(planned: PagePolicy, page_size: usize) -> Vec<PagePolicy> {
 }
 
 /// The decision for each table with each of the policies.
-fn decisions(plan: &CompressionPlan, tables: &[TableInfo], samples: &[Sample], policies: usize) -> Vec<Vec<Reason>> {
+fn decisions(
+    plan: &CompressionPlan,
+    tables: &[TableInfo],
+    samples: &[TableSample],
+    policies: usize,
+) -> Vec<Vec<Reason>> {
     let of_group = |table: &TableInfo| plan.groups.iter().find(|group| group.contains(&table.name));
-    let decision = |(table, sample): (&TableInfo, &Sample)| {
+    let decision = |(table, sample): (&TableInfo, &TableSample)| {
         if plan.leaves_out(&table.name) {
             return vec![Reason::LeftOut; policies];
         }

@@ -318,7 +318,7 @@ pub struct DictionaryAnalysis {
 
 /// Sizes of the sampled pages of a table.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sample {
+pub(super) struct TableSample {
     /// Bytes of each page in the file without compression.
     pub(super) plain: Vec<u64>,
     /// Bytes of all of them in the file now.
@@ -334,7 +334,7 @@ pub(super) struct MethodSample {
     pub(super) read_time: Duration,
 }
 
-impl Sample {
+impl TableSample {
     fn method(&self, index: usize) -> &[u64] {
         self.methods.get(index).map_or(&[], |method| &method.stored)
     }
@@ -372,7 +372,7 @@ pub(super) fn scaled(sampled: u64, scale: f64) -> u64 {
 }
 
 /// SS and CPss of some tables together.
-fn savings(samples: &[&Sample], index: usize) -> (f64, f64) {
+fn savings(samples: &[&TableSample], index: usize) -> (f64, f64) {
     let saving = |stored: u64, plain: u64| 1.0 - stored as f64 / plain.max(1) as f64;
     let (mut plain, mut stored, mut each) = (0, 0, Vec::new());
     for sample in samples {
@@ -388,7 +388,7 @@ fn savings(samples: &[&Sample], index: usize) -> (f64, f64) {
 }
 
 /// Decides for some tables together. `index`: the compression that the strategy may choose.
-pub(super) fn decide(strategy: Strategy, samples: &[&Sample], index: usize) -> Reason {
+pub(super) fn decide(strategy: Strategy, samples: &[&TableSample], index: usize) -> Reason {
     let Strategy::Selective { delta, strict } = strategy else {
         return if strategy == Strategy::All { Reason::StrategyAll } else { Reason::StrategyNone };
     };
@@ -407,9 +407,9 @@ mod tests {
     use super::*;
 
     /// Pages of 16 grains, each compressed to one of these numbers of grains.
-    fn sample(stored: &[u64]) -> Sample {
+    fn sample(stored: &[u64]) -> TableSample {
         let methods = vec![MethodSample { stored: stored.to_vec(), ..MethodSample::default() }];
-        Sample { plain: vec![16; stored.len()], methods, ..Sample::default() }
+        TableSample { plain: vec![16; stored.len()], methods, ..TableSample::default() }
     }
 
     #[test]

@@ -7,12 +7,12 @@ use std::sync::Arc;
 /// How full leaves may be, so that nearly all of them compress to the target of their table. Only tables that split
 /// leaves which miss the target need this. It compresses a sample of the leaves.
 pub(super) struct TargetFill {
-    sample: Option<Sample>,
+    sample: Option<LeafSizes>,
     part: f32,
 }
 
 /// The sizes of leaves after compression.
-struct Sample {
+struct LeafSizes {
     compression: Compression,
     dictionary: Option<Arc<Primed>>,
     trial: Trial,
@@ -48,7 +48,7 @@ impl TargetFill {
             }
         };
         #[allow(clippy::cast_precision_loss)]
-        let sample = most.map(|most| Sample {
+        let sample = most.map(|most| LeafSizes {
             compression: policy.compression,
             dictionary,
             trial: Trial::default(),
@@ -78,7 +78,7 @@ impl TargetFill {
     }
 }
 
-impl Sample {
+impl LeafSizes {
     /// The part for the next leaves, after one that was filled to `part` compresses to `bytes`.
     fn part_after(&mut self, leaf: usize, part: f32, bytes: usize) -> f32 {
         #[allow(clippy::cast_precision_loss)]
@@ -97,8 +97,8 @@ impl Sample {
 mod tests {
     use super::*;
 
-    fn sample() -> Sample {
-        Sample {
+    fn sample() -> LeafSizes {
+        LeafSizes {
             compression: Compression::Lz4,
             dictionary: None,
             trial: Trial::default(),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     /// The part after leaves of 16,384 bytes that compress to `share(leaf)` of what they are filled to.
-    fn part_after(sample: &mut Sample, leaves: usize, share: impl Fn(usize) -> f32) -> f32 {
+    fn part_after(sample: &mut LeafSizes, leaves: usize, share: impl Fn(usize) -> f32) -> f32 {
         (0..leaves).fold(1.0, |part, leaf| {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let bytes = (16_384.0 * part * share(leaf)) as usize;

@@ -7,10 +7,10 @@ use std::ops::{Bound, RangeBounds};
 use std::thread::LocalKey;
 
 /// An encoded key range.
-pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+pub(crate) type EncodedRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// Encodes a range of keys.
-pub(crate) fn encode<'k, K: Key>(range: &impl RangeBounds<K::Ref<'k>>) -> Bounds {
+pub(crate) fn encode<'k, K: Key>(range: &impl RangeBounds<K::Ref<'k>>) -> EncodedRange {
     let encode = |key: &K::Ref<'k>| {
         let mut bytes = Vec::new();
         K::encode(key, &mut bytes);
@@ -20,12 +20,12 @@ pub(crate) fn encode<'k, K: Key>(range: &impl RangeBounds<K::Ref<'k>>) -> Bounds
 }
 
 /// Copies a range of borrowed keys.
-pub(crate) fn borrowed<'k>(range: &impl RangeBounds<&'k [u8]>) -> Bounds {
+pub(crate) fn borrowed<'k>(range: &impl RangeBounds<&'k [u8]>) -> EncodedRange {
     (range.start_bound().map(|key| key.to_vec()), range.end_bound().map(|key| key.to_vec()))
 }
 
 /// The range of all keys that begin with `prefix`.
-pub(crate) fn prefix(prefix: &[u8]) -> Bounds {
+pub(crate) fn prefix(prefix: &[u8]) -> EncodedRange {
     let upper = bytes::after_prefix(prefix).map_or(Bound::Unbounded, Bound::Excluded);
     (Bound::Included(prefix.to_vec()), upper)
 }

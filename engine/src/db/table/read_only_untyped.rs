@@ -1,6 +1,6 @@
 //! Tables in a snapshot, as byte strings. Typed tables are built on them. This file must not know types.
 
-use super::bounds::{self, Bounds};
+use super::bounds::{self, EncodedRange};
 use super::range::UntypedRange;
 use super::stream::ValueStream;
 use crate::base::{Lsn, Result};
@@ -90,7 +90,7 @@ impl ReadOnlyUntypedTable {
         self.cursor(bounds::borrowed(&range))
     }
 
-    pub(super) fn cursor(&self, (lower, upper): Bounds) -> UntypedRange<'_> {
+    pub(super) fn cursor(&self, (lower, upper): EncodedRange) -> UntypedRange<'_> {
         let engine = &self.snapshot.shared.engine;
         let view = View::At(self.snapshot.lsn);
         UntypedRange::new(engine, Cursor::new(engine, self.entry.tree, view, lower, upper))

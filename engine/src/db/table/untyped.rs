@@ -1,6 +1,6 @@
 //! Tables of byte strings in a writing transaction. Typed tables are built on them. This file must not know types.
 
-use super::bounds::{self, Bounds};
+use super::bounds::{self, EncodedRange};
 use super::range::UntypedRange;
 use crate::base::limits::{MAX_VALUE, max_record};
 use crate::base::{Error, Result};
@@ -192,7 +192,7 @@ impl<'t> UntypedTable<'t> {
         self.clear(bounds::borrowed(&range));
     }
 
-    pub(crate) fn clear(&mut self, (lower, upper): Bounds) {
+    pub(crate) fn clear(&mut self, (lower, upper): EncodedRange) {
         let range = KeyRange::of(lower, upper);
         if range.is_empty() {
             return;
@@ -207,7 +207,7 @@ impl<'t> UntypedTable<'t> {
         self.cursor(bounds::borrowed(&range))
     }
 
-    pub(crate) fn cursor(&self, (lower, upper): Bounds) -> UntypedRange<'_> {
+    pub(crate) fn cursor(&self, (lower, upper): EncodedRange) -> UntypedRange<'_> {
         let engine = &self.tx.shared.engine;
         let writes = &self.state.writes;
         let view = if self.state.created { View::Creating(writes) } else { View::Writing(writes) };

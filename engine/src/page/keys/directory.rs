@@ -12,7 +12,7 @@ pub(super) const GROUP: usize = 8;
 
 /// A group of the directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Group {
+pub(super) struct DirectoryGroup {
     /// The head of the group's first key.
     pub(super) head: u32,
     /// The group's first slot.
@@ -21,12 +21,12 @@ pub(super) struct Group {
     pub(super) offset: usize,
 }
 
-impl Group {
+impl DirectoryGroup {
     /// Decodes a group.
     #[inline(always)]
-    pub(super) fn of(field: &[u8; GROUP]) -> Group {
+    pub(super) fn of(field: &[u8; GROUP]) -> DirectoryGroup {
         let (slot, offset) = (bytes::get_u16(field, 4), bytes::get_u16(field, 6));
-        Group { head: bytes::get_u32(field, 0), slot: usize::from(slot), offset: usize::from(offset) }
+        DirectoryGroup { head: bytes::get_u32(field, 0), slot: usize::from(slot), offset: usize::from(offset) }
     }
 
     /// Encodes the group. Numbers that do not fit occur only in a list under construction, which is then discarded.
@@ -60,8 +60,8 @@ pub(super) fn groups(list: &[u8]) -> &[[u8; GROUP]] {
 /// Checks that the groups are in order, within `slots` and within the area that offsets point into, which ends at
 /// `end`. A list with other groups must not be changed.
 pub(super) fn check_order(groups: &[[u8; GROUP]], slots: usize, end: usize) -> Result<(), String> {
-    let mut before = Group::default();
-    for group in groups.iter().map(Group::of).chain([Group { head: 0, slot: slots, offset: end }]) {
+    let mut before = DirectoryGroup::default();
+    for group in groups.iter().map(DirectoryGroup::of).chain([DirectoryGroup { head: 0, slot: slots, offset: end }]) {
         if group.slot < before.slot || group.offset < before.offset {
             return Err(format!("the group at slot {} does not come before that at slot {}", before.slot, group.slot));
         }
@@ -71,11 +71,11 @@ pub(super) fn check_order(groups: &[[u8; GROUP]], slots: usize, end: usize) -> R
 }
 
 /// Changes the group with that index.
-pub(super) fn change(list: &mut [u8], index: usize, change: impl FnOnce(&mut Group)) {
+pub(super) fn change(list: &mut [u8], index: usize, change: impl FnOnce(&mut DirectoryGroup)) {
     let field = list.get_mut(end(index)..).and_then(|rest| rest.first_chunk_mut::<GROUP>());
     bytes::must_fit(field.is_some());
     if let Some(field) = field {
-        let mut group = Group::of(field);
+        let mut group = DirectoryGroup::of(field);
         change(&mut group);
         *field = group.field();
     }
@@ -83,7 +83,7 @@ pub(super) fn change(list: &mut [u8], index: usize, change: impl FnOnce(&mut Gro
 
 /// Inserts a group in front of the group with that index. `used` is the length of the list; all bytes from there on
 /// move back by [`GROUP`] bytes.
-pub(super) fn open(list: &mut [u8], used: usize, index: usize, group: Group) {
+pub(super) fn open(list: &mut [u8], used: usize, index: usize, group: DirectoryGroup) {
     let (at, groups) = (end(index), count(list));
     bytes::shift(list, at, used, at + GROUP);
     bytes::put(list, at, &group.field());
@@ -98,12 +98,12 @@ mod tests {
     fn groups_are_put_between_others_and_changed_in_place() {
         let mut list = [0; FIELD + 3 * GROUP + 1];
         list[FIELD] = 0xAA;
-        let group = |head, slot, offset| Group { head, slot, offset };
+        let group = |head, slot, offset| DirectoryGroup { head, slot, offset };
         open(&mut list, FIELD + 1, 0, group(1, 0, 2));
         open(&mut list, FIELD + GROUP + 1, 1, group(3, 9, 70_000));
         open(&mut list, FIELD + 2 * GROUP + 1, 1, group(2, 4, 6));
         change(&mut list, 0, |first| first.offset += 1);
-        let all: Vec<Group> = groups(&list).iter().map(Group::of).collect();
+        let all: Vec<DirectoryGroup> = groups(&list).iter().map(DirectoryGroup::of).collect();
         assert_eq!(all, [group(1, 0, 3), group(2, 4, 6), group(3, 9, 65_535)]);
         assert_eq!(list.last(), Some(&0xAA), "the bytes after the directory are lost");
         assert_eq!(groups(&list[..FIELD + GROUP]), [[0; GROUP]; 0], "a directory that is cut short has no groups");
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn groups_out_of_order_are_found() {
-        let field = |slot, offset| Group { head: 0, slot, offset }.field();
+        let field = |slot, offset| DirectoryGroup { head: 0, slot, offset }.field();
         let check = |groups: &[[u8; GROUP]]| check_order(groups, 9, 20);
         assert_eq!(check(&[]), Ok(()));
         assert_eq!(check(&[field(0, 0), field(4, 10), field(9, 20)]), Ok(()));

@@ -20,16 +20,16 @@ pub(crate) struct KeyState {
 
 /// The plan of an insertion: computed once, to find out whether the insertion fits, and then executed.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Plan {
+pub(crate) struct InsertPlan {
     /// The bytes that the list takes afterwards.
     pub(crate) bytes: usize,
     /// Intermediate results of the list; only the list knows their meaning.
     pub(crate) found: [usize; 4],
 }
 
-impl Plan {
-    pub(super) fn of(bytes: usize) -> Plan {
-        Plan { bytes, found: [0; 4] }
+impl InsertPlan {
+    pub(super) fn of(bytes: usize) -> InsertPlan {
+        InsertPlan { bytes, found: [0; 4] }
     }
 }
 

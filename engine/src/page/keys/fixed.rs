@@ -5,7 +5,7 @@
 
 use super::row::Lead;
 use super::scheme::{Build, EditResult, Features, List, Scheme, insert_planned, own_bytes};
-use super::{KeyRow, KeyState, Plan, WalkPosition};
+use super::{InsertPlan, KeyRow, KeyState, WalkPosition};
 use crate::base::bytes;
 use crate::page::check::cannot_hold;
 use std::cmp::Ordering;
@@ -204,10 +204,10 @@ impl Scheme for FixedScheme {
         Fixed::new(list, state.count).check(list, state.count).is_ok()
     }
 
-    fn plan(self, list: &[u8], state: KeyState, _slot: usize, suffix: &[u8]) -> Result<Option<Plan>, String> {
+    fn plan(self, list: &[u8], state: KeyState, _slot: usize, suffix: &[u8]) -> Result<Option<InsertPlan>, String> {
         let now = Fixed::new(list, state.count).stride;
         match stride_with(now, state.count, state.inner, suffix) {
-            Some(stride) => Ok(Some(Plan::of(FIELD + (state.count + 1) * stride))),
+            Some(stride) => Ok(Some(InsertPlan::of(FIELD + (state.count + 1) * stride))),
             None => Err(format!("a key of {} bytes does not belong in a list of keys of {now}", suffix.len())),
         }
     }

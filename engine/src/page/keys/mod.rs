@@ -24,7 +24,7 @@ mod walk;
 pub use blocks::BlockRule;
 pub(super) use blocks::Blocks;
 pub use delta::Instantiation;
-use edit::Plan;
+use edit::InsertPlan;
 pub(super) use edit::{
     KeyState, insert, insert_in_place, insert_run, is_changeable, remove, together, vacuumize, would_insert,
 };

@@ -2,7 +2,7 @@
 //! [`Build`] to build it. `table` has all lists. Byte layouts must not be in this file.
 
 use super::row::Lead;
-use super::{Blocks, KeyListKind, KeyPlace, KeyRow, KeyState, OutOfLine, Plan, WalkPosition, Walked};
+use super::{Blocks, InsertPlan, KeyListKind, KeyPlace, KeyRow, KeyState, OutOfLine, WalkPosition, Walked};
 use crate::base::bytes;
 use duramen_codec::Codec;
 use std::ops::Range;
@@ -91,7 +91,7 @@ pub(crate) trait Scheme: Copy {
     fn is_changeable(self, list: &[u8], state: KeyState) -> bool;
 
     /// Plans an insertion of `suffix` at `slot`. Returns `None` if only the insertion itself can tell whether it fits.
-    fn plan(self, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Option<Plan>, String>;
+    fn plan(self, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Option<InsertPlan>, String>;
 
     /// See [`super::insert`].
     fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> EditResult;
@@ -151,7 +151,7 @@ pub(super) fn insert_planned(
     state: KeyState,
     slot: usize,
     suffix: &[u8],
-    put: impl FnOnce(&mut [u8], Plan),
+    put: impl FnOnce(&mut [u8], InsertPlan),
 ) -> EditResult {
     let plan = scheme.plan(bytes::slice(list, 0, state.bytes), state, slot, suffix)?;
     let Some(plan) = plan.filter(|plan| plan.bytes <= state.room) else { return Ok(None) };

@@ -7,7 +7,7 @@
 use super::choice::KnownPage;
 use super::delta::{Delta, DeltaBlock, Order, is_first, is_next};
 use super::half::Half;
-use super::slot::{Geometry, Stamp};
+use super::slot::{Geometry, ImageStamp};
 use super::states::Used;
 use crate::base::bytes::{are_zero, slice};
 use crate::base::{Lsn, PageId};
@@ -17,7 +17,7 @@ use crate::store::ChangedParts;
 /// The image in the slot that the deltas change.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Base {
-    pub(super) stamp: Stamp,
+    pub(super) stamp: ImageStamp,
     pub(super) lsn: Lsn,
     /// See [`super::choice::Choice::void_turn`].
     pub(super) void_turn: Option<u8>,
@@ -25,7 +25,7 @@ pub(super) struct Base {
 
 impl Base {
     /// An image beside which no other image is void.
-    pub(super) fn of(stamp: Stamp, lsn: Lsn) -> Base {
+    pub(super) fn of(stamp: ImageStamp, lsn: Lsn) -> Base {
         Base { stamp, lsn, void_turn: None }
     }
 }
@@ -268,7 +268,8 @@ mod tests {
     use crate::store::tests::sample_of;
 
     const ID: PageId = PageId(3);
-    const BASE: Base = Base { stamp: Stamp { turn: 9, rewrites: 0, generation: 4 }, lsn: Lsn(100), void_turn: None };
+    const BASE: Base =
+        Base { stamp: ImageStamp { turn: 9, rewrites: 0, generation: 4 }, lsn: Lsn(100), void_turn: None };
     /// Generations before 6 are synced.
     const KNOWN: KnownPage =
         KnownPage { generation: 6, in_log: true, redo: Lsn(1), lost: None, cuts: Cuts::NONE, accepts_any: false };
@@ -299,7 +300,7 @@ mod tests {
             let block = &mut self.bytes[start..start + BLOCK];
             block.fill(0);
             self.geometry.fill_delta(block, &page, &segments);
-            self.geometry.seal_delta(block, ID, Stamp { generation, ..BASE.stamp }, order);
+            self.geometry.seal_delta(block, ID, ImageStamp { generation, ..BASE.stamp }, order);
             self.pages.push(page);
         }
 
@@ -384,8 +385,8 @@ mod tests {
         let half = Half::new(&cell.bytes, Side::First, cell.geometry.slot());
         let mut page = cell.pages[0].clone();
         for base in [
-            Base { stamp: Stamp { turn: 10, ..BASE.stamp }, ..BASE },
-            Base { stamp: Stamp { generation: 6, ..BASE.stamp }, ..BASE },
+            Base { stamp: ImageStamp { turn: 10, ..BASE.stamp }, ..BASE },
+            Base { stamp: ImageStamp { generation: 6, ..BASE.stamp }, ..BASE },
             Base { lsn: Lsn(105), ..BASE },
         ] {
             let chain = Chain::apply(&cell.geometry, ID, half, base, &CLOSED, &mut page).unwrap();
@@ -458,7 +459,7 @@ mod tests {
         let mut cell = Cell::chain(&[5]);
         cell.write(3, 1, 6, Order::After(0));
         let last = cell.geometry.slot() + 3 * BLOCK;
-        let void = Stamp { turn: 10, rewrites: 0, generation: 6 };
+        let void = ImageStamp { turn: 10, rewrites: 0, generation: 6 };
         cell.geometry.seal_delta(&mut cell.bytes[last..last + BLOCK], ID, void, Order::After(0));
         let half = Half::new(&cell.bytes, Side::First, cell.geometry.slot());
         let base = Base { void_turn: Some(10), ..BASE };

@@ -3,7 +3,7 @@
 use super::cuts::RECOVERY_STEP;
 use super::own::Own;
 use super::slot::Side;
-use super::states::Kind;
+use super::states::ImageState;
 use super::{ShadowState, ShadowStore};
 use crate::base::{Error, PageId, Result};
 use crate::store::seam::Frozen;
@@ -151,9 +151,9 @@ impl ShadowStore {
         let half = self.geometry.half(id, now.side(), blocks);
         // The blocks of the slot in front of a short image.
         let unused = self.geometry.unused(id, now);
-        match (now.kind(), now.side()) {
-            (Kind::Present, Side::First) => ranges.extend([unused, half.end..cell.end]),
-            (Kind::Present, Side::Second) => ranges.extend([cell.start..half.start, unused]),
+        match (now.image(), now.side()) {
+            (ImageState::Present, Side::First) => ranges.extend([unused, half.end..cell.end]),
+            (ImageState::Present, Side::Second) => ranges.extend([cell.start..half.start, unused]),
             _ => ranges.push(cell),
         }
         state.pages.set(id, now.trimmed());
@@ -165,7 +165,7 @@ impl ShadowStore {
 fn check_failed_writes(state: &ShadowState) -> Result<()> {
     let may_be_damaged = |id: &&PageId| {
         let now = state.pages.get(**id);
-        now.kind() == Kind::Present && !now.is_synced()
+        now.image() == ImageState::Present && !now.is_synced()
     };
     match state.failed.iter().find(may_be_damaged) {
         Some(id) => Err(Error::Poisoned { cause: format!("the last write of page {id} has failed") }),

@@ -1,7 +1,7 @@
 //! Decides from the contents of the two slots of a page which slot counts. Reads and writes must not be in this file.
 
 use super::cuts::{Cuts, RECOVERY_STEP};
-use super::slot::{Side, SlotContent, Stamp};
+use super::slot::{ImageStamp, Side, SlotContent};
 use super::states::PageState;
 use crate::base::Lsn;
 use std::ops::Range;
@@ -48,13 +48,13 @@ impl KnownPage {
 
     /// True if an image or a delta whose write was cut off may say this of itself: it is of a generation that may not
     /// be synced, and the log has its change or has lost it.
-    pub(super) fn may_be_unsynced(&self, stamp: Stamp, lsn: Lsn) -> bool {
+    pub(super) fn may_be_unsynced(&self, stamp: ImageStamp, lsn: Lsn) -> bool {
         let has_change = self.in_log && lsn >= self.redo || self.lost.is_some_and(|(_, end)| lsn > end);
         self.unsynced_generations().contains(&stamp.generation) && has_change
     }
 
     /// True if an image or a delta has a change that the log has lost.
-    pub(super) fn has_lost(&self, stamp: Stamp, lsn: Lsn) -> bool {
+    pub(super) fn has_lost(&self, stamp: ImageStamp, lsn: Lsn) -> bool {
         self.cuts.cut_off(stamp.generation, lsn)
             || self.lost.is_some_and(|(generation, end)| stamp.generation >= generation && lsn > end)
     }
@@ -102,7 +102,7 @@ pub(super) fn choose(first: SlotContent, second: SlotContent, known: KnownPage) 
         }
         (a, b) if is_lost(a) || is_lost(b) => Err("its image has a change that the log has lost".into()),
         (SlotContent::Image { stamp: a, lsn: lsn_a }, SlotContent::Image { stamp: b, lsn: lsn_b }) => {
-            let newer = match (Stamp::next_turn(a.turn) == b.turn, Stamp::next_turn(b.turn) == a.turn) {
+            let newer = match (ImageStamp::next_turn(a.turn) == b.turn, ImageStamp::next_turn(b.turn) == a.turn) {
                 // After a failed sync an erased image may come back. Its turn can be any number.
                 _ if a.generation < b.generation && lsn_a < lsn_b => (Side::Second, b),
                 _ if b.generation < a.generation && lsn_b < lsn_a => (Side::First, a),
@@ -135,7 +135,7 @@ fn none(other: Other) -> Choice {
 
 /// The newest image was written only after the image in the other slot was synced, or when that image was not needed.
 /// So an image without another one is not overwritten either, until the next one is synced.
-fn found(side: Side, stamp: Stamp, known: KnownPage, other: Other) -> Choice {
+fn found(side: Side, stamp: ImageStamp, known: KnownPage, other: Other) -> Choice {
     let unsynced = stamp.generation >= known.generation;
     let state = PageState::present(side, stamp, !unsynced || other != Other::Image);
     let state = if unsynced || other == Other::Empty { state } else { state.synced() };
@@ -145,14 +145,14 @@ fn found(side: Side, stamp: Stamp, known: KnownPage, other: Other) -> Choice {
 /// True if a slot without an image certainly does not contain the rest of a complete image that was newer than `image`.
 /// The slot then contains one of two things: the rest of an older image that was partly trimmed, or a torn image. The
 /// sectors of a torn image are partly new and partly those of the older image.
-fn counts_less(other: SlotContent, image: Stamp, image_lsn: Lsn, known: KnownPage) -> bool {
+fn counts_less(other: SlotContent, image: ImageStamp, image_lsn: Lsn, known: KnownPage) -> bool {
     let SlotContent::Damaged { named, lsn, is_foreign } = other else { return true };
     if is_foreign {
         return false;
     }
-    let is_before = |old: Stamp| {
+    let is_before = |old: ImageStamp| {
         old.generation < image.generation
-            || old.generation == image.generation && Stamp::next_turn(old.turn) == image.turn
+            || old.generation == image.generation && ImageStamp::next_turn(old.turn) == image.turn
     };
     let is_older = named.is_none_or(is_before) && lsn.is_none_or(|lsn| lsn <= image_lsn);
     if is_older && (named.is_some() || lsn.is_some()) {
@@ -175,11 +175,11 @@ mod tests {
         KnownPage { generation: 5, in_log: true, redo: Lsn(100), lost: None, cuts: Cuts::NONE, accepts_any: false };
 
     fn image(turn: u8, generation: u32, lsn: u64) -> SlotContent {
-        SlotContent::Image { stamp: Stamp { turn, rewrites: 0, generation }, lsn: Lsn(lsn) }
+        SlotContent::Image { stamp: ImageStamp { turn, rewrites: 0, generation }, lsn: Lsn(lsn) }
     }
 
     fn damaged(named: Option<(u8, u32)>, lsn: Option<u64>) -> SlotContent {
-        let named = named.map(|(turn, generation)| Stamp { turn, rewrites: 0, generation });
+        let named = named.map(|(turn, generation)| ImageStamp { turn, rewrites: 0, generation });
         SlotContent::Damaged { named, lsn: lsn.map(Lsn), is_foreign: false }
     }
 

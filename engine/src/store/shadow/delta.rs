@@ -18,7 +18,7 @@
 //! A **cumulative** delta has all changes since the slot was written. The deltas of a **chain** each have the changes
 //! since the delta before.
 
-use super::slot::{Geometry, Stamp, TURNS};
+use super::slot::{Geometry, ImageStamp, TURNS};
 use crate::base::bytes::{
     are_zero, copy, get_u8, get_u32, get_u64, must_fit, put_u8, put_u32, range_mut, slice, u8_of,
 };
@@ -75,7 +75,7 @@ pub(super) enum Order {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Delta {
     /// The turn of its slot, and the generation when it was written.
-    pub(super) stamp: Stamp,
+    pub(super) stamp: ImageStamp,
     pub(super) order: Order,
     /// The LSN of the page that results.
     pub(super) lsn: Lsn,
@@ -167,7 +167,7 @@ impl Geometry {
     }
 
     /// Completes a delta block of page `id`.
-    pub(super) fn seal_delta(&self, block: &mut [u8], id: PageId, stamp: Stamp, order: Order) {
+    pub(super) fn seal_delta(&self, block: &mut [u8], id: PageId, stamp: ImageStamp, order: Order) {
         put_u32(block, GENERATION, stamp.generation);
         put_u8(block, TURN, stamp.turn);
         let order = match order {
@@ -184,7 +184,7 @@ impl Geometry {
         if are_zero(block) {
             return DeltaBlock::Empty;
         }
-        let stamp = Stamp { turn: get_u8(block, TURN), rewrites: 0, generation: get_u32(block, GENERATION) };
+        let stamp = ImageStamp { turn: get_u8(block, TURN), rewrites: 0, generation: get_u32(block, GENERATION) };
         let order = match get_u8(block, ORDER) {
             number if number & CUMULATIVE != 0 => Order::Cumulative(number & !CUMULATIVE),
             index => Order::After(index),
@@ -256,7 +256,7 @@ mod tests {
             prop_assume!(segments.end() <= BLOCK);
             let mut block = vec![0; BLOCK];
             geometry.fill_delta(&mut block, &after, &segments);
-            let (stamp, order) = (Stamp { turn: 3, rewrites: 0, generation: 5 }, Order::After(2));
+            let (stamp, order) = (ImageStamp { turn: 3, rewrites: 0, generation: 5 }, Order::After(2));
             geometry.seal_delta(&mut block, ID, stamp, order);
             prop_assert_eq!(geometry.look_delta(&block, ID), DeltaBlock::Sound(Delta { stamp, order, lsn: Lsn(11) }));
             prop_assert_eq!(geometry.delta_bytes(&block), segments.bytes());
@@ -301,7 +301,7 @@ mod tests {
             let page = sample_of(geometry.page(), ID.0, 10, 3);
             let mut block = vec![0; BLOCK];
             geometry.fill_delta(&mut block, &page, &Segments::of(ChangedParts([5, 0, 0, 0]), page.len(), 32));
-            geometry.seal_delta(&mut block, ID, Stamp { turn: 0, rewrites: 0, generation: 0 }, Order::Cumulative(1));
+            geometry.seal_delta(&mut block, ID, ImageStamp { turn: 0, rewrites: 0, generation: 0 }, Order::Cumulative(1));
             block[at] ^= 1 << bit;
             prop_assert!(matches!(geometry.look_delta(&block, ID), DeltaBlock::Damaged(_)));
         }

@@ -19,7 +19,7 @@
 use super::ShadowStore;
 use super::own::Own;
 use super::slot::Geometry;
-use super::states::{Kind, PageState};
+use super::states::{ImageState, PageState};
 use crate::base::bytes::{get_u16, get_u32, put_u16, put_u32, slice};
 use crate::base::checksum::checksum;
 use crate::base::{Error, PageId, Result};
@@ -96,7 +96,7 @@ impl ShadowStore {
             let state = self.state.lock();
             let known = state.pages.get(id);
             match state.map.as_ref().and_then(|map| map.unread_block(id)) {
-                Some(block) if known.kind() == Kind::Unknown => block,
+                Some(block) if known.image() == ImageState::Unknown => block,
                 _ => return known,
             }
         };

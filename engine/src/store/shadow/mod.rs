@@ -58,7 +58,7 @@ use parking_lot::{Mutex, RwLock};
 use rescue::find_geometry;
 use room::Room;
 use slot::{Geometry, Side};
-use states::{Kind, PageCount, PageStates};
+use states::{ImageState, PageCount, PageStates};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -119,7 +119,7 @@ impl ShadowState {
     fn note_synced(&mut self, id: PageId) {
         self.frozen.remove(&id);
         let now = self.pages.get(id);
-        if now.kind() == Kind::Present && !self.failed.contains(&id) {
+        if now.image() == ImageState::Present && !self.failed.contains(&id) {
             let synced = now.synced();
             self.pages.set(id, synced);
             if synced.waits_for_trim() {
@@ -281,17 +281,17 @@ impl PageStore for ShadowStore {}
 impl StoreReads for ShadowStore {
     /// Also true if the slots are damaged or cannot be read, because the page may have an image.
     fn exists(&self, id: PageId) -> bool {
-        self.with_page(|page| self.resolve(id, page).map_or(true, |(state, _)| state.kind() == Kind::Present))
+        self.with_page(|page| self.resolve(id, page).map_or(true, |(state, _)| state.image() == ImageState::Present))
     }
 
     fn may_exist(&self, id: PageId) -> bool {
-        matches!(self.state.lock().pages.get(id).kind(), Kind::Present | Kind::Unknown)
+        matches!(self.state.lock().pages.get(id).image(), ImageState::Present | ImageState::Unknown)
     }
 
     fn read(&self, id: PageId, page: &mut [u8]) -> Result<Option<ChangedParts>> {
         loop {
             let (state, changed) = self.resolve(id, page)?;
-            if state.kind() != Kind::Present {
+            if state.image() != ImageState::Present {
                 return Ok(None);
             }
             if let Some(changed) = changed {
@@ -309,10 +309,10 @@ impl StoreReads for ShadowStore {
     fn will_read(&self, pages: &[PageId]) {
         for id in pages {
             let state = self.state_of(*id);
-            let part = match state.kind() {
-                Kind::Present => self.needed(*id, state),
-                Kind::Unknown => self.geometry.cell_of(*id),
-                Kind::Absent | Kind::Dropped => continue,
+            let part = match state.image() {
+                ImageState::Present => self.needed(*id, state),
+                ImageState::Unknown => self.geometry.cell_of(*id),
+                ImageState::Absent | ImageState::Dropped => continue,
             };
             self.file.disk().will_read(part.start, part.end - part.start);
         }
@@ -473,7 +473,7 @@ impl StoreSurvey for ShadowStore {
 
     fn place_bytes(&self, id: PageId) -> Option<u64> {
         let (state, _) = self.with_page(|page| self.resolve(id, page)).ok()?;
-        if state.kind() != Kind::Present {
+        if state.image() != ImageState::Present {
             return None;
         }
         let blocks = self.blocks_of(id, state).unwrap_or(self.geometry.blocks());

@@ -3,8 +3,8 @@
 use super::chain::{self, Base, Chain};
 use super::choice::{Choice, KnownPage, Other, choose};
 use super::half::Half;
-use super::slot::{Side, SlotContent, Stamp};
-use super::states::{Kind, PageState, Used};
+use super::slot::{ImageStamp, Side, SlotContent};
+use super::states::{ImageState, PageState, Used};
 use super::{CompressionBuffers, ShadowStore};
 use crate::base::bytes::are_zero;
 use crate::base::{Error, Lsn, PageId, Result};
@@ -128,7 +128,7 @@ impl ShadowStore {
     /// Then it also returns the parts in which the page differs from its base, if they are certain.
     pub(super) fn resolve(&self, id: PageId, page: &mut [u8]) -> Result<(PageState, Option<ChangedParts>)> {
         let known = self.state_of(id);
-        if known.kind() != Kind::Unknown {
+        if known.image() != ImageState::Unknown {
             return Ok((known, None));
         }
         let about = self.state.lock().known_of(id);
@@ -138,7 +138,7 @@ impl ShadowStore {
                 return Ok((self.write_again(id, about, cell, page)?, None));
             }
             let now = self.note_found(id, found.state());
-            Ok((now, (now.is_like(found.state()) && now.kind() == Kind::Present).then_some(found.chain.parts)))
+            Ok((now, (now.is_like(found.state()) && now.image() == ImageState::Present).then_some(found.chain.parts)))
         })
     }
 
@@ -148,11 +148,11 @@ impl ShadowStore {
         // Another thread may have written an image since the slots were read. No thread may write one from here on.
         let _no_image_is_written = self.generation.write();
         let known = self.state.lock().pages.get(id);
-        if known.kind() != Kind::Unknown {
+        if known.image() != ImageState::Unknown {
             return Ok(known);
         }
         let found = self.look(id, about, cell, page)?;
-        if found.state().kind() == Kind::Present {
+        if found.state().image() == ImageState::Present {
             let side = found.state().side();
             let half = Half::of_cell(cell, side, self.geometry.slot());
             if found.choice.unsynced {
@@ -209,7 +209,7 @@ impl ShadowStore {
         let front = half.slot().get(..half.slot().len() - blocks * BLOCK).unwrap_or_default();
         let is_front_stale = !are_zero(front);
         let mut chain = match content {
-            SlotContent::Image { stamp, lsn } if choice.state.kind() == Kind::Present => {
+            SlotContent::Image { stamp, lsn } if choice.state.image() == ImageState::Present => {
                 self.open_slot(id, half.slot(), lsn, page)?;
                 let base = Base { stamp, lsn, void_turn: choice.void_turn };
                 Chain::apply(&self.geometry, id, half, base, &about, page).map_err(|what| Error::corrupt(id, what))?
@@ -253,7 +253,7 @@ impl ShadowStore {
     /// Bytes of segments in the deltas of a page that count.
     fn delta_bytes_of(&self, id: PageId) -> Result<u64> {
         let (now, _) = self.with_page(|page| self.resolve(id, page))?;
-        if now.kind() != Kind::Present {
+        if now.image() != ImageState::Present {
             return Ok(0);
         }
         self.with_buffer(|bytes| {
@@ -280,7 +280,7 @@ impl ShadowStore {
             self.read_part_of(half, self.needed(id, state), bytes)?;
             let half = Half::new(bytes, state.side(), self.geometry.slot());
             // The checksum of the page in a delta block covers the slot, too.
-            let is_last = |stamp: Stamp| {
+            let is_last = |stamp: ImageStamp| {
                 stamp.turn == state.turn() && (state.used() != Used::None || stamp.rewrites == state.rewrites())
             };
             let (base, lsn) = match self.geometry.look(half.slot(), id) {
@@ -304,7 +304,7 @@ impl ShadowStore {
         load_dictionaries(self.compression.dictionaries(), places, self.geometry.page(), is_rescue, |id, page| {
             let about = self.state.lock().known_of(id);
             let found = self.with_buffer(|cell| self.look(id, about, cell, page))?;
-            let is_present = found.choice.state.kind() == Kind::Present;
+            let is_present = found.choice.state.image() == ImageState::Present;
             Ok(is_present && Page::check(page, id).is_ok())
         })
     }
@@ -313,7 +313,7 @@ impl ShadowStore {
     pub(super) fn dictionary_of(&self, id: PageId) -> Result<Option<DictionaryId>> {
         loop {
             let (state, _) = self.with_page(|page| self.resolve(id, page))?;
-            if state.kind() != Kind::Present {
+            if state.image() != ImageState::Present {
                 return Ok(None);
             }
             let named = self.with_buffer(|bytes| {

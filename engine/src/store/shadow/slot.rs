@@ -4,7 +4,7 @@
 //! | bytes of the trailer | field |
 //! |---|---|
 //! | 0..4 | CRC-32C of the page, or of the short image, and of the rest of the trailer |
-//! | 4..8 | generation: see [`Stamp`] |
+//! | 4..8 | generation: see [`ImageStamp`] |
 //! | 8 | turn |
 //! | 9 | log2 of the bytes of a slot; 128 is added for a short image |
 //! | 10 | delta blocks between the slots |
@@ -53,7 +53,7 @@ impl Side {
 
 /// The fields that order the images of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Stamp {
+pub(super) struct ImageStamp {
     /// One more, modulo [`TURNS`], than that of the image in the other slot at the time of writing.
     pub(super) turn: u8,
     /// How often an image of this turn was overwritten before a sync made it durable, modulo [`REWRITES`]. Deltas have
@@ -64,7 +64,7 @@ pub(super) struct Stamp {
     pub(super) generation: u32,
 }
 
-impl Stamp {
+impl ImageStamp {
     /// The turn of the image that is written after this one.
     pub(super) fn next_turn(turn: u8) -> u8 {
         (turn + 1) % TURNS
@@ -77,13 +77,13 @@ pub(super) enum SlotContent {
     /// Zeros.
     Empty,
     /// A sound image of the page.
-    Image { stamp: Stamp, lsn: Lsn },
+    Image { stamp: ImageStamp, lsn: Lsn },
     /// The rest of a slot that was being trimmed: its first and its last block are gone.
     Trimmed,
     /// No sound image of the page. `named` is read from the trailer, if it is one of this database, and `lsn` from the
     /// header, if the header is that of the page. `is_foreign`: header or trailer is neither zeros nor that of an image
     /// of the page.
-    Damaged { named: Option<Stamp>, lsn: Option<Lsn>, is_foreign: bool },
+    Damaged { named: Option<ImageStamp>, lsn: Option<Lsn>, is_foreign: bool },
 }
 
 /// The positions of slots, and the fields that all trailers have in common.
@@ -216,7 +216,7 @@ impl Geometry {
     }
 
     /// Writes the trailer after the page or the short image in `slot`.
-    pub(super) fn seal(&self, slot: &mut [u8], stamp: Stamp, is_short: bool) {
+    pub(super) fn seal(&self, slot: &mut [u8], stamp: ImageStamp, is_short: bool) {
         let log = self.slot_log() | if is_short { SHORT } else { 0 };
         let Some(trailer) = slot.get_mut(self.page..) else { return };
         put_u32(trailer, GENERATION, stamp.generation);
@@ -236,7 +236,7 @@ impl Geometry {
             return if are_zero(slot) { SlotContent::Empty } else { SlotContent::Trimmed };
         }
         let trailer = slice(slot, self.page, self.slot());
-        let stamp = Stamp {
+        let stamp = ImageStamp {
             turn: get_u8(trailer, TURN),
             rewrites: get_u8(trailer, REWRITES_AT),
             generation: get_u32(trailer, GENERATION),

@@ -3,7 +3,7 @@
 //!
 //! The bits of the two bytes:
 //!
-//! * 0..2: kind: 0 unknown, 1 absent, 2 present, 3 dropped: absent, and nothing is known of its slots.
+//! * 0..2: image: 0 unknown, 1 absent, 2 present, 3 dropped: absent, and nothing is known of its slots.
 //! * 2: the slot that was written last.
 //! * 3: page present: its last write, of the slot or of a delta block, is synced; otherwise: a recovery may need its
 //!   slots.
@@ -14,7 +14,7 @@
 //! * 10..16: turn of the image that was written last.
 
 use super::delta::{Order, REWRITTEN, is_next};
-use super::slot::{REWRITES, Side, Stamp, TURNS};
+use super::slot::{ImageStamp, REWRITES, Side, TURNS};
 use crate::base::PageId;
 use crate::base::bytes::must_fit;
 
@@ -32,7 +32,7 @@ const TURN: u32 = 10;
 
 /// Whether a page has an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum ImageState {
     /// Its slots have not been read yet.
     Unknown = 0,
     /// It has none.
@@ -117,10 +117,11 @@ pub(super) struct PageState {
 
 impl PageState {
     /// A page without an image in either slot.
-    pub(super) const EMPTY: PageState = PageState::of(Kind::Absent as u16 | SECOND | ((TURNS as u16 - 1) << TURN));
+    pub(super) const EMPTY: PageState =
+        PageState::of(ImageState::Absent as u16 | SECOND | ((TURNS as u16 - 1) << TURN));
 
     /// A page whose slots have not been read.
-    pub(super) const UNKNOWN: PageState = PageState::of(Kind::Unknown as u16);
+    pub(super) const UNKNOWN: PageState = PageState::of(ImageState::Unknown as u16);
 
     const fn of(bits: u16) -> PageState {
         PageState { bits, blocks: 0 }
@@ -131,8 +132,8 @@ impl PageState {
     }
 
     /// A page whose image with that turn and that number of rewrites is on that side.
-    pub(super) fn present(side: Side, stamp: Stamp, synced: bool) -> PageState {
-        let mut bits = Kind::Present as u16 | u16::from(stamp.turn % TURNS) << TURN;
+    pub(super) fn present(side: Side, stamp: ImageStamp, synced: bool) -> PageState {
+        let mut bits = ImageState::Present as u16 | u16::from(stamp.turn % TURNS) << TURN;
         bits |= match stamp.rewrites % REWRITES {
             0 => 0,
             rewrites => (CHAIN + u16::from(rewrites)) << USED,
@@ -149,7 +150,7 @@ impl PageState {
 
     /// The blocks of its image, if they are known.
     pub(super) fn blocks(self) -> Option<usize> {
-        (self.kind() == Kind::Present && self.blocks > 0).then(|| self.blocks.into())
+        (self.image() == ImageState::Present && self.blocks > 0).then(|| self.blocks.into())
     }
 
     /// The same page: nothing but this image, the first one, was ever written for it, and the rest takes no space.
@@ -165,19 +166,19 @@ impl PageState {
     /// Its bits in a map. The map has the state as unknown if it is not certain after a close, or if something is still
     /// to be trimmed.
     pub(super) fn for_map(self) -> u16 {
-        match self.kind() {
-            Kind::Present if self.is_synced() && !self.waits_for_trim() => self.bits,
-            Kind::Absent if self.bits & (HELD | TRIM) == 0 => self.bits,
+        match self.image() {
+            ImageState::Present if self.is_synced() && !self.waits_for_trim() => self.bits,
+            ImageState::Absent if self.bits & (HELD | TRIM) == 0 => self.bits,
             _ => PageState::UNKNOWN.bits,
         }
     }
 
-    pub(super) fn kind(self) -> Kind {
+    pub(super) fn image(self) -> ImageState {
         match self.bits & 3 {
-            0 => Kind::Unknown,
-            1 => Kind::Absent,
-            2 => Kind::Present,
-            _ => Kind::Dropped,
+            0 => ImageState::Unknown,
+            1 => ImageState::Absent,
+            2 => ImageState::Present,
+            _ => ImageState::Dropped,
         }
     }
 
@@ -263,11 +264,11 @@ impl PageState {
 
     /// The same page without an image.
     pub(super) fn dropped(self) -> PageState {
-        let kind = match self.kind() {
-            Kind::Unknown | Kind::Dropped => Kind::Dropped,
-            Kind::Absent | Kind::Present => Kind::Absent,
+        let image = match self.image() {
+            ImageState::Unknown | ImageState::Dropped => ImageState::Dropped,
+            ImageState::Absent | ImageState::Present => ImageState::Absent,
         };
-        PageState::of(self.bits & !(3 | TRIM | USED_BITS) | kind as u16 | HELD)
+        PageState::of(self.bits & !(3 | TRIM | USED_BITS) | image as u16 | HELD)
     }
 
     /// The same page, dropped, with slots that are not needed.
@@ -283,10 +284,10 @@ impl PageState {
     /// The slot of the next image, its turn and its rewrites. The next image overwrites an image that no sync has made
     /// durable; otherwise it goes to the other slot.
     pub(super) fn target(self) -> (Side, u8, u8) {
-        if self.kind() == Kind::Present && !self.has_synced_slot() {
+        if self.image() == ImageState::Present && !self.has_synced_slot() {
             return (self.side(), self.turn(), (self.rewrites() + 1) % REWRITES);
         }
-        (self.side().other(), Stamp::next_turn(self.turn()), 0)
+        (self.side().other(), ImageStamp::next_turn(self.turn()), 0)
     }
 }
 
@@ -316,10 +317,12 @@ pub(super) struct PageCount {
 impl PageCount {
     /// Blocks that the image of a page does not need.
     fn spared_of(self, state: PageState, slot_blocks: u8) -> u64 {
-        match state.kind() {
-            Kind::Absent | Kind::Dropped => 0,
-            Kind::Present if state.blocks > 0 => slot_blocks.saturating_sub(state.blocks).into(),
-            Kind::Present | Kind::Unknown => (self.spared + self.pages / 2).checked_div(self.pages).unwrap_or(0),
+        match state.image() {
+            ImageState::Absent | ImageState::Dropped => 0,
+            ImageState::Present if state.blocks > 0 => slot_blocks.saturating_sub(state.blocks).into(),
+            ImageState::Present | ImageState::Unknown => {
+                (self.spared + self.pages / 2).checked_div(self.pages).unwrap_or(0)
+            }
         }
     }
 }
@@ -345,12 +348,12 @@ impl PageStates {
 
     /// Sets the state of the page.
     pub(super) fn set(&mut self, id: PageId, state: PageState) {
-        let is_there = |state: PageState| matches!(state.kind(), Kind::Present | Kind::Unknown);
+        let is_there = |state: PageState| matches!(state.image(), ImageState::Present | ImageState::Unknown);
         let before = self.get(id);
         let spared = self.pages.spared_of(before, self.slot_blocks);
         self.pages.spared = self.pages.spared.saturating_sub(spared)
-            + match state.kind() {
-                Kind::Present => self.pages.spared_of(state, self.slot_blocks),
+            + match state.image() {
+                ImageState::Present => self.pages.spared_of(state, self.slot_blocks),
                 _ => 0,
             };
         match (is_there(before), is_there(state)) {
@@ -371,7 +374,7 @@ impl PageStates {
     /// Sets the state of a page that was unknown, unless it is known by now. Returns the known state.
     pub(super) fn note_found(&mut self, id: PageId, found: PageState) -> PageState {
         match self.get(id) {
-            known if known.kind() != Kind::Unknown => known,
+            known if known.image() != ImageState::Unknown => known,
             _ => {
                 self.put(id, found);
                 found
@@ -382,7 +385,7 @@ impl PageStates {
     /// Sets the state that the map has of a page, unless another one is known.
     pub(super) fn adopt(&mut self, id: PageId, state: PageState) {
         if let Some(old) = self.states.get_mut(id.0 as usize)
-            && PageState::of(*old).kind() == Kind::Unknown
+            && PageState::of(*old).image() == ImageState::Unknown
         {
             *old = state.bits;
         }
@@ -425,9 +428,9 @@ impl PageStates {
 
     /// Removes the pages at the end that are not needed. Returns how many are left.
     pub(super) fn trim_end(&mut self) -> u32 {
-        let is_there = |bits: &u16| match PageState::of(*bits).kind() {
-            Kind::Present | Kind::Unknown => true,
-            Kind::Absent | Kind::Dropped => bits & HELD != 0,
+        let is_there = |bits: &u16| match PageState::of(*bits).image() {
+            ImageState::Present | ImageState::Unknown => true,
+            ImageState::Absent | ImageState::Dropped => bits & HELD != 0,
         };
         let left = self.states.iter().rposition(is_there).map_or(0, |last| last + 1);
         self.changed |= left < self.states.len();
@@ -452,13 +455,13 @@ mod tests {
     use super::*;
 
     fn present(side: Side, turn: u8, synced: bool) -> PageState {
-        PageState::present(side, Stamp { turn, rewrites: 0, generation: 0 }, synced)
+        PageState::present(side, ImageStamp { turn, rewrites: 0, generation: 0 }, synced)
     }
 
     #[test]
     fn a_synced_image_is_followed_by_one_in_the_other_slot() {
         let first = PageState::EMPTY;
-        assert_eq!((first.kind(), first.target()), (Kind::Absent, (Side::First, 0, 0)));
+        assert_eq!((first.image(), first.target()), (ImageState::Absent, (Side::First, 0, 0)));
         let written = present(Side::First, 0, false);
         assert_eq!(written.target(), (Side::First, 0, 1));
         assert_eq!(written.synced().target(), (Side::Second, 1, 0));
@@ -485,10 +488,10 @@ mod tests {
     fn a_dropped_page_keeps_its_turn_if_that_is_known() {
         let dropped = present(Side::Second, 7, true).dropped();
         assert_eq!(
-            (dropped.kind(), dropped.target(), dropped.waits_for_trim()),
-            (Kind::Absent, (Side::First, 8, 0), false)
+            (dropped.image(), dropped.target(), dropped.waits_for_trim()),
+            (ImageState::Absent, (Side::First, 8, 0), false)
         );
-        assert_eq!(PageState::UNKNOWN.dropped().kind(), Kind::Dropped);
+        assert_eq!(PageState::UNKNOWN.dropped().image(), ImageState::Dropped);
         let discarded = dropped.discarded();
         assert_eq!((discarded.waits_for_trim(), discarded.trimmed().target()), (true, dropped.target()));
         let mut states = PageStates::default();
@@ -505,7 +508,7 @@ mod tests {
         states.note_found(PageId(1), PageState::EMPTY);
         states.set(PageId(1), present(Side::First, 0, false));
         states.set(PageId(5), present(Side::First, 0, false));
-        assert_eq!((states.count().pages, states.len(), states.get(PageId(2)).kind()), (4, 6, Kind::Unknown));
+        assert_eq!((states.count().pages, states.len(), states.get(PageId(2)).image()), (4, 6, ImageState::Unknown));
         assert_eq!((states.get(PageId(3)), states.get(PageId(99))), (PageState::EMPTY, PageState::EMPTY));
         states.set(PageId(0), states.get(PageId(0)).dropped());
         states.set(PageId(2), PageState::UNKNOWN.dropped());

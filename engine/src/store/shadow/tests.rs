@@ -3,7 +3,7 @@
 
 use super::delta::Order;
 use super::map::SlotMapPlace;
-use super::slot::Stamp;
+use super::slot::ImageStamp;
 use super::states::Used;
 use super::*;
 use crate::base::TableId;
@@ -120,7 +120,12 @@ fn a_recovery_clears_a_torn_delta_and_rewrites_the_accepted_image() {
     let side = store.state_of(ID).side();
     let offset = |index| store.geometry.delta_offset(ID, side, index);
     let mut torn = vec![7; BLOCK];
-    store.geometry.seal_delta(&mut torn, PageId(6), Stamp { turn: 0, rewrites: 0, generation: 0 }, Order::After(1));
+    store.geometry.seal_delta(
+        &mut torn,
+        PageId(6),
+        ImageStamp { turn: 0, rewrites: 0, generation: 0 },
+        Order::After(1),
+    );
     store.put(WriteKind::Delta, offset(1), &torn).unwrap();
     let mut first = vec![0; BLOCK];
     store.file.disk().read_at(offset(0), &mut first).unwrap();
@@ -171,8 +176,8 @@ fn a_map_is_written_again_only_if_a_page_has_changed() {
     let (disk, map) = closed();
     let len = disk.size().unwrap();
     let store = open_closed(&disk);
-    assert!(store.state.lock().pages.get(PageId(7)).kind() == Kind::Unknown);
-    assert_eq!(store.state_of(PageId(7)).kind(), Kind::Present);
+    assert!(store.state.lock().pages.get(PageId(7)).image() == ImageState::Unknown);
+    assert_eq!(store.state_of(PageId(7)).image(), ImageState::Present);
     assert_eq!((close(&store), disk.size().unwrap()), (Some(map), len));
 
     let store = open_closed(&disk);
@@ -191,11 +196,14 @@ fn without_a_block_of_the_map_both_slots_are_read() {
     let store = open_closed(&disk);
     let second_block = store.geometry.cell_of(PageId(map.pages)).start + BLOCK as u64;
     disk.write_at(second_block + 100, &[1]).unwrap();
-    let known = |id| store.state_of(PageId(id)).kind();
-    assert_eq!((known(2039), known(2040), known(2999)), (Kind::Present, Kind::Unknown, Kind::Unknown));
+    let known = |id| store.state_of(PageId(id)).image();
+    assert_eq!(
+        (known(2039), known(2040), known(2999)),
+        (ImageState::Present, ImageState::Unknown, ImageState::Unknown)
+    );
     let mut page = vec![0; store.geometry.page()];
     assert!(store.read(PageId(2999), &mut page).unwrap().is_some());
-    assert_eq!(known(2999), Kind::Present);
+    assert_eq!(known(2999), ImageState::Present);
 }
 
 #[test]
@@ -205,7 +213,7 @@ fn no_page_is_written_where_a_superblock_has_a_map() {
     store.file.write_meta(meta_of(StoreKind::Shadow)).unwrap();
     let page = sample_of(store.geometry.page(), map.pages, 11, 3);
     store.write(PageId(map.pages), &page).unwrap();
-    assert_eq!(store.state_of(PageId(2500)).kind(), Kind::Present, "the map was read before it was removed");
+    assert_eq!(store.state_of(PageId(2500)).image(), ImageState::Present, "the map was read before it was removed");
     for damaged in [0, super::super::superblock::SUPERBLOCK] {
         let copy: Arc<dyn Disk> = Arc::new(crate::io::MemoryDisk::new());
         let mut bytes = vec![0; usize::try_from(disk.size().unwrap()).unwrap()];
@@ -454,7 +462,7 @@ fn hostile_short_images_are_refused() {
         let try_content = |encoding: Encoding, content: &[u8], lsn: u64| {
             let mut slot = vec![0; LARGE];
             geometry.put_short(&mut slot, ID, Lsn(lsn), (encoding, content), 3);
-            geometry.seal(&mut slot, Stamp { turn: 0, rewrites: 0, generation: 0 }, true);
+            geometry.seal(&mut slot, ImageStamp { turn: 0, rewrites: 0, generation: 0 }, true);
             read_with(&mut slot)
         };
         let encoding = coders.compress(compression, None, &packed, packed.len(), &mut content).unwrap();

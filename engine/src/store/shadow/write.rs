@@ -2,8 +2,8 @@
 
 use super::choice::KnownPage;
 use super::delta::{Order, REWRITTEN, Segments, next_number};
-use super::slot::{Side, Stamp};
-use super::states::{Kind, PageState, Used};
+use super::slot::{ImageStamp, Side};
+use super::states::{ImageState, PageState, Used};
 use super::{CompressionBuffers, ShadowStore};
 use crate::base::bytes::{are_zero, range_mut};
 use crate::base::{Error, Lsn, PageId, Result};
@@ -113,7 +113,7 @@ impl ShadowStore {
     /// The deltas of a page after the next one, and the order and the block of that one. `None`: the page must be
     /// written whole.
     fn next_delta(&self, now: PageState) -> Option<(Used, Order, usize)> {
-        if now.kind() != Kind::Present || !now.has_synced_slot() {
+        if now.image() != ImageState::Present || !now.has_synced_slot() {
             return None;
         }
         let cumulative = |number: u8| {
@@ -197,7 +197,7 @@ impl ShadowStore {
             let mut state = self.state.lock();
             match written {
                 Ok(now) => {
-                    if part.was_tried && state.pages.get(part.id).kind() == Kind::Present {
+                    if part.was_tried && state.pages.get(part.id).image() == ImageState::Present {
                         self.compression.note_recompressed(1);
                     }
                     state.failed.remove(&part.id);
@@ -220,7 +220,7 @@ impl ShadowStore {
     fn write_slot(&self, part: &QueuedPage, slot: &mut [u8], generation: u32, kept: bool) -> Result<PageState> {
         let (side, turn, rewrites) = self.target(part.id)?;
         let is_first = self.state.lock().pages.get(part.id) == PageState::EMPTY;
-        let stamp = Stamp { turn, rewrites, generation };
+        let stamp = ImageStamp { turn, rewrites, generation };
         self.geometry.seal(slot, stamp, part.short.is_some());
         let blocks = part.short.unwrap_or(self.geometry.blocks());
         let (start, end) = (slot.len() - blocks * BLOCK, slot.len());
@@ -236,7 +236,7 @@ impl ShadowStore {
         // Nothing but a sync has changed the state since the page was pushed, and after it a delta is still possible.
         let (used, order, index) =
             self.next_delta(now).ok_or_else(|| Error::corrupt(id, "it has no image for a delta"))?;
-        self.geometry.seal_delta(block, id, Stamp { turn: now.turn(), rewrites: 0, generation }, order);
+        self.geometry.seal_delta(block, id, ImageStamp { turn: now.turn(), rewrites: 0, generation }, order);
         self.put(WriteKind::Delta, self.geometry.delta_offset(id, now.side(), index), block)?;
         Ok(now.with_delta(used))
     }
@@ -244,9 +244,9 @@ impl ShadowStore {
     /// The slot of the next image of a page, its turn and its rewrites.
     fn target(&self, id: PageId) -> Result<(Side, u8, u8)> {
         let known = self.state_of(id);
-        match known.kind() {
-            Kind::Absent | Kind::Present => Ok(known.target()),
-            Kind::Unknown | Kind::Dropped => self.find_target(id),
+        match known.image() {
+            ImageState::Absent | ImageState::Present => Ok(known.target()),
+            ImageState::Unknown | ImageState::Dropped => self.find_target(id),
         }
     }
 

@@ -145,7 +145,7 @@ impl TableStore {
         captured: &[Captured],
         locations: &[Option<Location>],
         taken: &mut Vec<Extent>,
-    ) -> Result<Vec<Group>> {
+    ) -> Result<Vec<ChunkGroup>> {
         let group_of = |chunk: &Captured| chunk.index / GROUP_CHUNKS;
         let mut locations = locations.iter();
         let mut groups = Vec::new();
@@ -161,7 +161,7 @@ impl TableStore {
                         *slot = location;
                     }
                 }
-                groups.push(Group { index, bytes: encode_group(&all), location: None });
+                groups.push(ChunkGroup { index, bytes: encode_group(&all), location: None });
             }
         }
         let sizes = groups.iter().map(|group| group.bytes.len()).filter(|&len| len > 0);
@@ -174,7 +174,7 @@ impl TableStore {
 
     /// Encodes the directory with the new places of groups, and takes a place for it. Returns its bytes, too, with
     /// zeros to the end of its last grain.
-    fn place_directory(&self, groups: &[Group], taken: &mut Vec<Extent>) -> Result<(Directory, Vec<u8>)> {
+    fn place_directory(&self, groups: &[ChunkGroup], taken: &mut Vec<Extent>) -> Result<(Directory, Vec<u8>)> {
         let mut all = self.state.lock().table.groups().to_vec();
         for group in groups {
             if all.len() <= group.index {
@@ -261,7 +261,7 @@ impl TableStore {
 }
 
 /// A group of chunks as a checkpoint writes it.
-struct Group {
+struct ChunkGroup {
     index: usize,
     /// Empty without any chunk.
     bytes: Vec<u8>,

@@ -10,7 +10,7 @@ use crate::base::bytes;
 use duramen_codec::Block;
 
 /// The parts of a list of blocks; those that change are mutable. Any bytes are safe.
-struct Parts<'l, T: IntKey> {
+struct BlockParts<'l, T: IntKey> {
     rule: BlockRule,
     count: usize,
     firsts: &'l [T::Bytes],
@@ -28,11 +28,11 @@ fn number(numbers: &[[u8; 2]], at: usize, end: usize) -> usize {
     numbers.get(at).map_or(end, |bytes| usize::from(u16::from_le_bytes(*bytes)))
 }
 
-impl<'l, T: IntKey> Parts<'l, T> {
+impl<'l, T: IntKey> BlockParts<'l, T> {
     /// Divides a list into its parts. Returns `None` if the bytes are not a list, have no blocks, or exceed the room,
     /// because the records may need the excess bytes.
     #[inline]
-    fn of(list: &'l mut [u8], place: EditState) -> Option<Parts<'l, T>> {
+    fn of(list: &'l mut [u8], place: EditState) -> Option<BlockParts<'l, T>> {
         // With other codecs an insertion keeps a block's length too seldom.
         if !place.codec().inserts_at() {
             return None;
@@ -48,7 +48,7 @@ impl<'l, T: IntKey> Parts<'l, T> {
         let (starts, rest) = rest.split_at_mut_checked(2 * blocks)?;
         let (offsets, rest) = rest.split_at_mut_checked(2 * blocks)?;
         let (widths, body) = rest.split_at_mut_checked(blocks)?;
-        Some(Parts {
+        Some(BlockParts {
             rule: place.rule,
             count: place.count,
             firsts: T::chunks(firsts),
@@ -121,7 +121,7 @@ impl<'l, T: IntKey> Parts<'l, T> {
 
 /// Inserts a key at its slot. Returns false and changes nothing if more than the bytes of its block must change.
 pub(super) fn insert<T: IntKey>(list: &mut [u8], place: EditState, slot: usize, key: T) -> bool {
-    Parts::of(list, place).is_some_and(|mut parts| {
+    BlockParts::of(list, place).is_some_and(|mut parts| {
         parts.insert(slot, key, None);
         parts.finish() > 0
     })
@@ -135,7 +135,7 @@ pub(super) fn insert_some<T: IntKey>(
     worth: usize,
     keys: impl Iterator<Item = (usize, Option<T>)> + Clone,
 ) -> usize {
-    let Some(mut parts) = Parts::<T>::of(list, place) else { return 0 };
+    let Some(mut parts) = BlockParts::<T>::of(list, place) else { return 0 };
     let later = keys.clone().skip(worth - 1).map(|(_, key)| key).chain(std::iter::repeat(None));
     for ((slot, key), later) in keys.zip(later) {
         if !key.is_some_and(|key| parts.insert(slot, key, later)) {

@@ -7,7 +7,7 @@ use super::rule::BlockRule;
 use super::{Blocks, BlocksBuilder, Index, in_place, likely, run};
 use crate::base::bytes;
 use crate::page::keys::scheme::{EditResult, Features, Scheme};
-use crate::page::keys::{KeyListKind, KeyState, Plan};
+use crate::page::keys::{InsertPlan, KeyListKind, KeyState};
 use std::ops::Range;
 
 /// The key list of blocks.
@@ -84,7 +84,7 @@ impl Scheme for BlocksScheme {
         })
     }
 
-    fn plan(self, _list: &[u8], _state: KeyState, _slot: usize, _suffix: &[u8]) -> Result<Option<Plan>, String> {
+    fn plan(self, _list: &[u8], _state: KeyState, _slot: usize, _suffix: &[u8]) -> Result<Option<InsertPlan>, String> {
         Ok(None)
     }
 

@@ -2,7 +2,7 @@
 //! grown. Keys that are copied from another list keep the groups that they have there.
 
 use super::layout::{Keys, PrefixRun, optimize};
-use super::{Db2, FIELD, GROUP, Group, head_of};
+use super::{Db2, DirectoryGroup, FIELD, GROUP, head_of};
 use crate::base::bytes;
 use crate::page::keys::Walked;
 use crate::page::keys::scheme::Build;
@@ -115,18 +115,18 @@ impl Db2Builder {
     /// first key.
     fn open(&mut self, first: u32, slot: usize, key: &[u8], prefix: usize) {
         if self.groups.is_empty() && slot > 0 {
-            self.groups.push(Group { head: first, slot: 0, offset: 0 }.field());
+            self.groups.push(DirectoryGroup { head: first, slot: 0, offset: 0 }.field());
         }
         self.prefix.clear();
         self.prefix.extend_from_slice(bytes::slice(key, 0, prefix));
         self.prefixes.extend_from_slice(&self.prefix);
-        self.groups.push(Group { head: head_of(key), slot, offset: self.prefixes.len() }.field());
+        self.groups.push(DirectoryGroup { head: head_of(key), slot, offset: self.prefixes.len() }.field());
     }
 
     fn runs(&self) -> Vec<PrefixRun> {
         let mut before = 0;
         let run = |field| {
-            let Group { slot, offset, .. } = Group::of(field);
+            let DirectoryGroup { slot, offset, .. } = DirectoryGroup::of(field);
             let prefix = offset.saturating_sub(std::mem::replace(&mut before, offset));
             PrefixRun { first: slot, prefix }
         };

@@ -2,13 +2,13 @@
 //! slotted list alone must not be in this file.
 
 use super::layout::{Keys, PrefixRun, optimize};
-use super::{Db2, Db2Builder, FIELD, GROUP, Group, directory, head_of, suffixes_at};
+use super::{Db2, Db2Builder, DirectoryGroup, FIELD, GROUP, directory, head_of, suffixes_at};
 use crate::base::bytes;
 use crate::page::keys::scheme::{Build, List};
 use crate::page::keys::slotted;
-use crate::page::keys::{KeyState, Plan, USUAL_SUFFIX};
+use crate::page::keys::{InsertPlan, KeyState, USUAL_SUFFIX};
 
-/// The indexes of the results of [`plan`] in [`Plan::found`]: the kind of insertion, and the group.
+/// The indexes of the results of [`plan`] in [`InsertPlan::found`]: the kind of insertion, and the group.
 const HOW: usize = 0;
 const INDEX: usize = 1;
 /// The entry goes to an existing group.
@@ -30,16 +30,16 @@ fn most(room: usize) -> usize {
 
 /// See [`crate::page::keys::plan`]. The prefixes are chosen again if there is no room, or if the entry does not have
 /// the prefix of the keys around it. Images of long keys may be out of order in this way.
-pub(crate) fn plan(list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Plan, String> {
+pub(crate) fn plan(list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<InsertPlan, String> {
     if state.count == 0 {
         let empty = KeyState { bytes: 0, ..state };
-        return Ok(Plan::of(FIELD + slotted::edit::bytes_with(empty, false, suffix)));
+        return Ok(InsertPlan::of(FIELD + slotted::edit::bytes_with(empty, false, suffix)));
     }
     let view = Db2::new(list, state.count, state.granule);
     directory::check_order(view.groups, view.count, view.prefixes.len())?;
     let (how, index, rest) = place(&view, slot, suffix);
     let opened = if how == OPEN { GROUP } else { 0 };
-    let mut plan = Plan::of(opened + slotted::edit::bytes_with(state, false, rest));
+    let mut plan = InsertPlan::of(opened + slotted::edit::bytes_with(state, false, rest));
     (plan.found[HOW], plan.found[INDEX]) = (how, index);
     let too_many = (plan.bytes - opened).saturating_sub(state.room);
     if how == ANEW || (plan.bytes > state.room && may_save(&view, too_many, slot, suffix)) {
@@ -146,7 +146,7 @@ fn laid_out(view: &Db2<'_>, state: KeyState, slot: usize, suffix: &[u8]) -> Vec<
     let (how, joined, _) = place(view, slot, suffix);
     let mut keys = Keys::of_about(2 * state.room);
     let mut now = Vec::new();
-    let mut groups = view.groups.iter().map(Group::of).enumerate().peekable();
+    let mut groups = view.groups.iter().map(DirectoryGroup::of).enumerate().peekable();
     for old in 0..=view.count {
         if old == slot {
             if how == OPEN {
@@ -172,7 +172,7 @@ fn laid_out(view: &Db2<'_>, state: KeyState, slot: usize, suffix: &[u8]) -> Vec<
 }
 
 /// See [`crate::page::keys::insert`].
-pub(crate) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8], plan: Plan) {
+pub(crate) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8], plan: InsertPlan) {
     let (how, index) = (plan.found[HOW], plan.found[INDEX]);
     if state.count == 0 {
         let sub = KeyState { bytes: 0, ..state };
@@ -192,8 +192,8 @@ pub(crate) fn insert(list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8
     let mut first_behind = index + 1;
     if how == OPEN {
         let before = index.checked_sub(1).and_then(|before| directory::groups(list).get(before));
-        let offset = before.map_or(0, |before| Group::of(before).offset);
-        directory::open(list, state.bytes, index, Group { head: head_of(suffix), slot, offset });
+        let offset = before.map_or(0, |before| DirectoryGroup::of(before).offset);
+        directory::open(list, state.bytes, index, DirectoryGroup { head: head_of(suffix), slot, offset });
         base += GROUP;
         let sub = KeyState { bytes: state.bytes + GROUP, ..state };
         for behind in first_behind..=groups {
@@ -250,7 +250,7 @@ fn front_without(view: &Db2<'_>, from: usize, to: usize) -> Vec<u8> {
             continue;
         }
         let first = if (from..to).contains(&span.first) { to } else { span.first };
-        let mut head = view.groups.get(index).map_or(0, |group| Group::of(group).head);
+        let mut head = view.groups.get(index).map_or(0, |group| DirectoryGroup::of(group).head);
         if first != span.first {
             key.clear();
             view.append(first, &mut key);
@@ -258,7 +258,7 @@ fn front_without(view: &Db2<'_>, from: usize, to: usize) -> Vec<u8> {
         }
         prefixes.extend_from_slice(span.prefix);
         let slot = if first >= to { first - (to - from) } else { first };
-        groups.push(Group { head, slot, offset: prefixes.len() }.field());
+        groups.push(DirectoryGroup { head, slot, offset: prefixes.len() }.field());
     }
     [&bytes::u16_of(groups.len()).to_le_bytes(), groups.as_flattened(), &prefixes].concat()
 }

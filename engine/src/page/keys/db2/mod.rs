@@ -11,7 +11,7 @@ pub(super) mod edit;
 mod layout;
 mod scheme;
 
-use super::directory::{self, FIELD, GROUP, Group};
+use super::directory::{self, DirectoryGroup, FIELD, GROUP};
 use super::row::Lead;
 use super::scheme::{List, built};
 use super::slotted::{self, HEAD, Slotted, head_of};
@@ -71,10 +71,10 @@ impl<'a> Db2<'a> {
 
     #[inline(always)]
     fn span(&self, index: usize) -> KeySpan<'a> {
-        let Some(group) = self.groups.get(index).map(Group::of) else {
+        let Some(group) = self.groups.get(index).map(DirectoryGroup::of) else {
             return KeySpan { index: 0, first: 0, end: self.count, prefix: &[] };
         };
-        let end = self.groups.get(index + 1).map_or(self.count, |next| Group::of(next).slot);
+        let end = self.groups.get(index + 1).map_or(self.count, |next| DirectoryGroup::of(next).slot);
         KeySpan {
             index,
             first: group.slot.min(self.count),
@@ -84,20 +84,20 @@ impl<'a> Db2<'a> {
     }
 
     #[inline(always)]
-    fn prefix(&self, index: usize, group: Group) -> &'a [u8] {
+    fn prefix(&self, index: usize, group: DirectoryGroup) -> &'a [u8] {
         let before = index.checked_sub(1).and_then(|before| self.groups.get(before));
-        bytes::slice(self.prefixes, before.map_or(0, |before| Group::of(before).offset), group.offset)
+        bytes::slice(self.prefixes, before.map_or(0, |before| DirectoryGroup::of(before).offset), group.offset)
     }
 
     /// Returns the span that contains `slot`.
     #[inline]
     fn span_of(&self, slot: usize) -> KeySpan<'a> {
-        self.span(self.groups.partition_point(|group| Group::of(group).slot <= slot).saturating_sub(1))
+        self.span(self.groups.partition_point(|group| DirectoryGroup::of(group).slot <= slot).saturating_sub(1))
     }
 
     /// Compares the first key of a group with `key`.
     #[inline(always)]
-    fn compare_first(&self, index: usize, group: Group, key: &[u8], head: u32) -> Ordering {
+    fn compare_first(&self, index: usize, group: DirectoryGroup, key: &[u8], head: u32) -> Ordering {
         group.head.cmp(&head).then_with(|| {
             let prefix = self.prefix(index, group);
             match bytes::strip_prefix(key, prefix) {
@@ -161,7 +161,7 @@ impl<'a> List<'a> for Db2<'a> {
         let (mut low, mut high) = (0, self.groups.len());
         while low < high {
             let middle = low.midpoint(high);
-            let Some(group) = self.groups.get(middle).map(Group::of) else { break };
+            let Some(group) = self.groups.get(middle).map(DirectoryGroup::of) else { break };
             if self.compare_first(middle, group, key, head).is_le() {
                 low = middle + 1;
             } else {
@@ -241,7 +241,7 @@ impl<'a> List<'a> for Db2<'a> {
         }
         self.suffixes.check(list, self.count)?;
         let (mut slot, mut end, mut key) = (0, 0, Vec::new());
-        for (index, group) in self.groups.iter().map(Group::of).enumerate() {
+        for (index, group) in self.groups.iter().map(DirectoryGroup::of).enumerate() {
             let in_order = (index == 0) == (group.slot == 0) && (index == 0 || group.slot > slot);
             if !in_order || group.slot >= self.count || group.offset < end {
                 return Err(format!("group {index} is out of order"));

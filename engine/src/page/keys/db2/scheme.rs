@@ -2,7 +2,7 @@
 
 use super::{Db2, Db2Builder, edit};
 use crate::page::keys::scheme::{EditResult, Features, Scheme, insert_planned, own_bytes};
-use crate::page::keys::{KeyState, Plan, slotted};
+use crate::page::keys::{InsertPlan, KeyState, slotted};
 
 /// The DB2 key list.
 #[derive(Clone, Copy)]
@@ -42,7 +42,7 @@ impl Scheme for Db2Scheme {
         super::is_changeable(list, state.count, state.granule)
     }
 
-    fn plan(self, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Option<Plan>, String> {
+    fn plan(self, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Option<InsertPlan>, String> {
         edit::plan(list, state, slot, suffix).map(Some)
     }
 

@@ -10,7 +10,7 @@
 
 use super::{Delta, DeltaEntry, GroupSpan, bytes, edit};
 use crate::page::keys::scheme::{EditResult, List};
-use crate::page::keys::{KeyState, Plan};
+use crate::page::keys::{InsertPlan, KeyState};
 
 /// The bytes of a footer without a group; every list with entries has room for it.
 pub(crate) const LEAST_FOOTER: usize = 1;
@@ -221,10 +221,16 @@ pub(crate) fn is_changeable(list: &[u8], count: usize, grouped: bool) -> bool {
 }
 
 /// See [`crate::page::keys::plan`]. The group uses the room that remains.
-pub(crate) fn plan(list: &[u8], state: KeyState, grouped: bool, slot: usize, suffix: &[u8]) -> Result<Plan, String> {
+pub(crate) fn plan(
+    list: &[u8],
+    state: KeyState,
+    grouped: bool,
+    slot: usize,
+    suffix: &[u8],
+) -> Result<InsertPlan, String> {
     let inner = without_foot(list, state);
     let plan = edit::plan(bytes::slice(list, 0, inner.bytes), inner, grouped, slot, suffix)?;
-    Ok(Plan { bytes: plan.bytes + LEAST_FOOTER, ..plan })
+    Ok(InsertPlan { bytes: plan.bytes + LEAST_FOOTER, ..plan })
 }
 
 /// See [`crate::page::keys::insert`]. The group is chosen again.

@@ -1,7 +1,7 @@
 //! Builds a prefix-delta key list entry by entry, in order.
 
 use super::best::{self, LEAST_FOOTER};
-use super::{DISTANCE, Delta, DeltaScheme, GROUP, Group, directory, entry_size};
+use super::{DISTANCE, Delta, DeltaScheme, DirectoryGroup, GROUP, directory, entry_size};
 use crate::base::{bytes, varint};
 use crate::page::keys::scheme::Build;
 use crate::page::keys::slotted::head_of;
@@ -53,7 +53,8 @@ impl DeltaBuilder {
     fn push_from(&mut self, suffix: &[u8], origin: Option<usize>) {
         let shared = self.shared(suffix, origin);
         if self.starts(origin) {
-            self.groups.push(Group { head: head_of(suffix), slot: self.count, offset: self.entries.len() }.field());
+            self.groups
+                .push(DirectoryGroup { head: head_of(suffix), slot: self.count, offset: self.entries.len() }.field());
             self.in_group = 0;
         }
         let rest = suffix.get(shared..).unwrap_or_default();

@@ -1,14 +1,14 @@
 //! Changes a prefix-delta key list in place: only the next entry is encoded again, and a group that has become too
 //! large is cut. The code does not rely on the order of the keys, because images of long keys may be in any order.
 
-use super::{DISTANCE, Delta, DeltaEntry, GROUP, Group, GroupSpan, directory, entries_at, entry_size};
+use super::{DISTANCE, Delta, DeltaEntry, DirectoryGroup, GROUP, GroupSpan, directory, entries_at, entry_size};
 use crate::base::{bytes, varint};
 use crate::page::keys::scheme::List;
 use crate::page::keys::slotted::head_of;
-use crate::page::keys::{KeyState, Plan};
+use crate::page::keys::{InsertPlan, KeyState};
 use std::cmp::Ordering;
 
-/// The indexes of the results of [`plan`] in [`Plan::found`].
+/// The indexes of the results of [`plan`] in [`InsertPlan::found`].
 const AT: usize = 0;
 const SHARED: usize = 1;
 const NEXT: usize = 2;
@@ -22,10 +22,16 @@ fn span_before(view: &Delta<'_>, slot: usize) -> GroupSpan {
 /// See [`crate::page::keys::plan`]. Finds the offset of the new entry, the number of bytes that it shares with the
 /// entry before, the number that the next entry shares with it, and whether the group is cut. The group is cut only if
 /// there is room for that.
-pub(crate) fn plan(list: &[u8], state: KeyState, grouped: bool, slot: usize, suffix: &[u8]) -> Result<Plan, String> {
+pub(crate) fn plan(
+    list: &[u8],
+    state: KeyState,
+    grouped: bool,
+    slot: usize,
+    suffix: &[u8],
+) -> Result<InsertPlan, String> {
     if state.count == 0 {
         let directory = if grouped { directory::end(1) } else { 0 };
-        return Ok(Plan::of(directory + entry_size(0, suffix.len())));
+        return Ok(InsertPlan::of(directory + entry_size(0, suffix.len())));
     }
     let view = Delta::new(list, state.count, grouped);
     view.check_count(state.count)?;
@@ -73,17 +79,17 @@ pub(crate) fn plan(list: &[u8], state: KeyState, grouped: bool, slot: usize, suf
             }
         }
     }
-    Ok(Plan { bytes, found })
+    Ok(InsertPlan { bytes, found })
 }
 
 /// See [`crate::page::keys::insert`].
-pub(crate) fn insert(list: &mut [u8], state: KeyState, grouped: bool, slot: usize, suffix: &[u8], plan: Plan) {
+pub(crate) fn insert(list: &mut [u8], state: KeyState, grouped: bool, slot: usize, suffix: &[u8], plan: InsertPlan) {
     if state.count == 0 {
         let mut at = 0;
         if grouped {
             at = directory::end(1);
             bytes::zero(list, 0, at);
-            directory::open(list, directory::end(0), 0, Group { head: head_of(suffix), slot: 0, offset: 0 });
+            directory::open(list, directory::end(0), 0, DirectoryGroup { head: head_of(suffix), slot: 0, offset: 0 });
         }
         put_entry(list, at, 0, suffix);
         return;
@@ -122,7 +128,7 @@ fn put_between(
     span: GroupSpan,
     slot: usize,
     suffix: &[u8],
-    plan: Plan,
+    plan: InsertPlan,
 ) -> usize {
     let [at, shared, next_shared, _] = plan.found;
     let base = if grouped { entries_at(list) } else { 0 };
@@ -170,7 +176,7 @@ fn cut_group(list: &mut [u8], end: usize, index: usize, count: usize) {
     let growth = entry_size(0, key.len()).saturating_sub(entry.end() - at);
     bytes::shift(list, base + entry.end(), end, base + entry.end() + growth);
     put_entry(list, base + at, 0, &key);
-    directory::open(list, end + growth, index + 1, Group { head: head_of(&key), slot: middle, offset: at });
+    directory::open(list, end + growth, index + 1, DirectoryGroup { head: head_of(&key), slot: middle, offset: at });
     for later in index + 2..=groups {
         directory::change(list, later, |group| group.offset += growth);
     }
@@ -282,7 +288,7 @@ fn close_directory(list: &mut [u8], from: usize, to: usize, behind: &Behind) -> 
     let mut left = 0;
     for index in 0..groups {
         let mut stays = true;
-        let mut field = Group::default();
+        let mut field = DirectoryGroup::default();
         directory::change(list, index, |group| {
             if group.slot >= to {
                 group.slot -= to - from;
@@ -290,7 +296,7 @@ fn close_directory(list: &mut [u8], from: usize, to: usize, behind: &Behind) -> 
             } else if group.slot >= from {
                 stays = behind.starts == Some(index);
                 let head = behind.coded.as_ref().map_or(0, |(_, key)| head_of(key));
-                *group = Group { head, slot: from, offset: behind.begin };
+                *group = DirectoryGroup { head, slot: from, offset: behind.begin };
             }
             field = *group;
         });

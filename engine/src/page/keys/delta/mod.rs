@@ -18,7 +18,7 @@ mod build;
 pub(super) mod edit;
 mod scheme;
 
-use super::directory::{self, FIELD, GROUP, Group};
+use super::directory::{self, DirectoryGroup, FIELD, GROUP};
 use super::row::Lead;
 use super::scheme::List;
 use super::slotted::head_of;
@@ -164,16 +164,16 @@ impl<'a> Delta<'a> {
     /// Returns the span with that index, which must exist.
     #[inline(always)]
     fn span(&self, index: usize) -> GroupSpan {
-        let Some(group) = self.groups.get(index).map(Group::of) else {
+        let Some(group) = self.groups.get(index).map(DirectoryGroup::of) else {
             return GroupSpan { index: 0, first: 0, end: self.count, at: 0 };
         };
-        let end = self.groups.get(index + 1).map_or(self.count, |next| Group::of(next).slot);
+        let end = self.groups.get(index + 1).map_or(self.count, |next| DirectoryGroup::of(next).slot);
         GroupSpan { index, first: group.slot.min(self.count), end: end.min(self.count), at: group.offset }
     }
 
     /// Returns the span that contains `slot`.
     fn span_of(&self, slot: usize) -> GroupSpan {
-        self.span(self.groups.partition_point(|group| Group::of(group).slot <= slot).saturating_sub(1))
+        self.span(self.groups.partition_point(|group| DirectoryGroup::of(group).slot <= slot).saturating_sub(1))
     }
 
     /// Returns the last span that begins at or below `suffix`; the first span if none does.
@@ -184,7 +184,7 @@ impl<'a> Delta<'a> {
         }
         let head = head_of(suffix);
         let begun = self.groups.partition_point(|group| {
-            let group = Group::of(group);
+            let group = DirectoryGroup::of(group);
             group.head < head
                 || (group.head == head && {
                     let whole = DeltaEntry::at(self.entries, group.offset).rest_in(self.entries);
@@ -256,7 +256,7 @@ impl<'a> Delta<'a> {
             return Err(format!("{} groups in {} bytes", self.groups.len(), list.len()));
         }
         let (mut key, mut at) = (Vec::new(), 0);
-        let mut groups = self.groups.iter().map(Group::of).peekable();
+        let mut groups = self.groups.iter().map(DirectoryGroup::of).peekable();
         for slot in 0..self.count {
             let entry = DeltaEntry::at(self.entries, at);
             if entry.end() > self.entries.len() || entry.end() - at != entry_size(entry.shared, entry.len) {
@@ -393,10 +393,10 @@ impl<'a> List<'a> for Delta<'a> {
         }
         let entry = DeltaEntry::at(self.entries, place.at);
         let rest = entry.rest_in(self.entries);
-        while self.groups.get(place.group + 1).is_some_and(|next| Group::of(next).slot <= place.slot) {
+        while self.groups.get(place.group + 1).is_some_and(|next| DirectoryGroup::of(next).slot <= place.slot) {
             place.group += 1;
         }
-        let starts = self.groups.get(place.group).is_some_and(|group| Group::of(group).slot == place.slot);
+        let starts = self.groups.get(place.group).is_some_and(|group| DirectoryGroup::of(group).slot == place.slot);
         place.common = if starts { bytes::common_prefix(&place.key, rest) } else { entry.shared };
         place.bytes = entry.end() - place.at + if starts { GROUP } else { 0 };
         let alone = entry_bytes(entry.shared + entry.len, !self.groups.is_empty());

@@ -5,7 +5,7 @@ use super::best::{self, LEAST_FOOTER};
 use super::{Delta, DeltaBuilder, edit};
 use crate::page::keys::scheme::{EditResult, Features, Scheme, insert_planned, own_bytes};
 use crate::page::keys::table::Parameter;
-use crate::page::keys::{KeyState, Plan};
+use crate::page::keys::{InsertPlan, KeyState};
 
 /// How WiredTiger's list reaches a key without building all the keys before it (paper, section 2.5.3). A list with
 /// neither way is MyISAM's.
@@ -104,7 +104,7 @@ impl Scheme for DeltaScheme {
         }
     }
 
-    fn plan(self, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Option<Plan>, String> {
+    fn plan(self, list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Option<InsertPlan>, String> {
         let plan = if self.best { best::plan } else { edit::plan };
         plan(list, state, self.grouped, slot, suffix).map(Some)
     }

@@ -18,7 +18,7 @@ use super::{KeyRow, WalkPosition, capacity};
 use crate::base::{bytes, varint};
 use crate::page::check::{cannot_hold, check_unused};
 pub(super) use build::PkbBuilder;
-use parts::{FIELD, Parts, part_of};
+use parts::{FIELD, PartialKeys, part_of};
 pub(super) use scheme::{OutOfLineScheme, PkbScheme};
 
 /// Returns the bytes of a part and a slot together.
@@ -42,7 +42,7 @@ pub(super) fn entry_bytes(len: usize, part: usize) -> usize {
 #[derive(Clone, Copy)]
 pub(crate) struct Pkb<'a> {
     list: &'a [u8],
-    parts: Parts<'a>,
+    parts: PartialKeys<'a>,
     count: usize,
     cap: usize,
     part: usize,
@@ -54,7 +54,7 @@ impl<'a> Pkb<'a> {
         let cap = capacity(count, granule);
         // The list's length limits the number of entries of a hostile page, so that every loop over them ends soon.
         let count = count.min(list.len() / fixed(part));
-        Pkb { list, parts: Parts::new(list, count, part, FIELD + part), count, cap, part }
+        Pkb { list, parts: PartialKeys::new(list, count, part, FIELD + part), count, cap, part }
     }
 
     /// Returns how many bytes the key of `slot` shares with the one before.

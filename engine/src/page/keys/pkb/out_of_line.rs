@@ -9,7 +9,7 @@
 //!
 //! An insertion contains its entry and, unless it goes after the last entry, the new part of the entry after it.
 
-use super::parts::{FIELD, PartialKey, Parts, part_of};
+use super::parts::{FIELD, PartialKey, PartialKeys, part_of};
 use crate::base::{PageId, bytes};
 use crate::page::keys::scheme::{Build, List};
 use crate::page::keys::{KeyRow, KeyState, WalkPosition};
@@ -75,11 +75,11 @@ impl<'a> OutOfLine<'a> {
     }
 
     #[inline(always)]
-    fn parts(&self) -> Parts<'a> {
-        Parts::new(self.list.get(OPEN..).unwrap_or_default(), self.count, self.part, entry_bytes(self.part))
+    fn parts(&self) -> PartialKeys<'a> {
+        PartialKeys::new(self.list.get(OPEN..).unwrap_or_default(), self.count, self.part, entry_bytes(self.part))
     }
 
-    /// Searches for a key; see [`Parts::search_with`].
+    /// Searches for a key; see [`PartialKeys::search_with`].
     #[inline]
     pub(crate) fn search_with<K: AsRef<[u8]>, E>(
         &self,

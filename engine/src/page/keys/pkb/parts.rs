@@ -35,18 +35,18 @@ pub(super) fn part_of(before: Option<&[u8]>, key: &[u8]) -> PartialKey {
 
 /// The parts of a page, one every `stride` bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Parts<'a> {
+pub(super) struct PartialKeys<'a> {
     bytes: &'a [u8],
     count: usize,
     len: usize,
     stride: usize,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> PartialKeys<'a> {
     /// Makes a view of the parts of `count` keys, each with `len` bytes of its key.
     #[inline(always)]
-    pub(super) fn new(bytes: &'a [u8], count: usize, len: usize, stride: usize) -> Parts<'a> {
-        Parts { bytes, count, len, stride }
+    pub(super) fn new(bytes: &'a [u8], count: usize, len: usize, stride: usize) -> PartialKeys<'a> {
+        PartialKeys { bytes, count, len, stride }
     }
 
     /// Returns how many bytes the key of `slot` shares with the one before.

@@ -5,7 +5,7 @@ use super::out_of_line::{self, OutOfLine, OutOfLineBuilder};
 use super::{Pkb, PkbBuilder, edit};
 use crate::page::keys::scheme::{EditResult, Features, Scheme, insert_planned, own_bytes};
 use crate::page::keys::table::Parameter;
-use crate::page::keys::{KeyListKind, KeyPlace, KeyState, Plan};
+use crate::page::keys::{InsertPlan, KeyListKind, KeyPlace, KeyState};
 
 /// The parameter of a PkB list: the bytes of a key in a part.
 impl Parameter for u8 {
@@ -75,8 +75,8 @@ impl Scheme for PkbScheme {
         super::is_changeable(list, state.count, state.granule, self.part)
     }
 
-    fn plan(self, _list: &[u8], state: KeyState, _slot: usize, suffix: &[u8]) -> Result<Option<Plan>, String> {
-        Ok(Some(Plan::of(edit::bytes_with(state, self.part, suffix))))
+    fn plan(self, _list: &[u8], state: KeyState, _slot: usize, suffix: &[u8]) -> Result<Option<InsertPlan>, String> {
+        Ok(Some(InsertPlan::of(edit::bytes_with(state, self.part, suffix))))
     }
 
     fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> EditResult {
@@ -133,8 +133,8 @@ impl Scheme for OutOfLineScheme {
         out_of_line::is_changeable(list, state.count, self.part)
     }
 
-    fn plan(self, _list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Option<Plan>, String> {
-        out_of_line::bytes_with(state, self.part, slot, suffix).map(Plan::of).map(Some)
+    fn plan(self, _list: &[u8], state: KeyState, slot: usize, suffix: &[u8]) -> Result<Option<InsertPlan>, String> {
+        out_of_line::bytes_with(state, self.part, slot, suffix).map(InsertPlan::of).map(Some)
     }
 
     fn insert(self, list: &mut [u8], state: KeyState, slot: usize, suffix: &[u8]) -> EditResult {

@@ -3,7 +3,7 @@
 
 use super::{FIXED_PART, HEAD, Slotted, SlottedBuilder, edit, is_dense};
 use crate::page::keys::scheme::{EditResult, Features, Scheme, insert_planned, own_bytes};
-use crate::page::keys::{KeyListKind, KeyState, Plan, capacity};
+use crate::page::keys::{InsertPlan, KeyListKind, KeyState, capacity};
 
 /// The slotted key list.
 #[derive(Clone, Copy)]
@@ -65,8 +65,8 @@ impl Scheme for SlottedScheme {
     }
 
     #[inline]
-    fn plan(self, _list: &[u8], state: KeyState, _slot: usize, suffix: &[u8]) -> Result<Option<Plan>, String> {
-        Ok(Some(Plan::of(edit::bytes_with(state, self.may_be_dense(state.inner), suffix))))
+    fn plan(self, _list: &[u8], state: KeyState, _slot: usize, suffix: &[u8]) -> Result<Option<InsertPlan>, String> {
+        Ok(Some(InsertPlan::of(edit::bytes_with(state, self.may_be_dense(state.inner), suffix))))
     }
 
     #[inline]
