@@ -267,8 +267,8 @@ impl<S: PageRead> TreeWalk<'_, S> {
     }
 
     /// Counts a key image that is not in the page itself.
-    fn count_out_of_line(&mut self, page: Page<'_>, len: usize) {
-        if let Some(stats) = self.stats.levels.first_mut().filter(|_| self.tree.resolver(page).is_some()) {
+    fn count_out_of_line(&mut self, len: usize) {
+        if let Some(stats) = self.stats.levels.first_mut() {
             stats.raw_key_bytes += len as u64;
         }
     }
@@ -308,14 +308,15 @@ impl<S: PageRead> TreeWalk<'_, S> {
             let read = match page.key_place(slot) {
                 Some(place) => {
                     *self.heap.entry(place.page).or_default() += 1;
-                    self.tree.image_into(self.store, page, slot, &mut key)
+                    let read = self.tree.image_into(self.store, page, slot, &mut key);
+                    self.count_out_of_line(key.len());
+                    read
                 }
                 None => {
                     window.key_into(page, slot, &mut key);
                     Ok(())
                 }
             };
-            self.count_out_of_line(page, key.len());
             if let Err(error) = read.and_then(|()| self.run(page, &mut key)) {
                 self.problem(expected, &error);
                 after_unknown = true;

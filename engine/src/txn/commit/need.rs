@@ -252,21 +252,24 @@ impl<'e> NeedSurvey<'e> {
         }
         let head = long_key_head(self.page_size);
         let page_size = self.page_size;
-        let mut heap = if own.out_of_line { vec![step] } else { Vec::new() };
+        let mut heap = Vec::new();
         let clears = self.clears;
         self.visit_key(&step, tree, key, |page| {
             // An earlier removal of a range may remove the entry that is there now.
             let replaced = |step: &Step<'_>| if clears { 0 } else { replaced_bytes(page, step, head) };
-            own.add(&step, replaced(&step), page_size);
+            let mut take = |step: Step<'a>| {
+                own.add(&step, replaced(&step), page_size);
+                if own.out_of_line {
+                    heap.push(step);
+                }
+            };
+            take(step);
             let here = |next: &Step<'_>| {
                 let target = next.target().filter(|(other, _)| other.root == tree.root);
                 target.is_some_and(|(_, key)| key.len() < head && page.below_upper(key))
             };
             while let Some(next) = rest.next_if(here) {
-                own.add(&next, replaced(&next), page_size);
-                if own.out_of_line {
-                    heap.push(next);
-                }
+                take(next);
             }
             let growth = tree.layout.leaf.most_growth();
             let grows = growth.map(|of_one| 2 * own.bytes + own.new * of_one + page_size / 8);
@@ -326,7 +329,7 @@ impl<'e> NeedSurvey<'e> {
         self.need.runs += 2 * entries + 2;
         // A leaf whose keys are out of line may be divided, and keys may be removed from up to 32 pages of the key
         // heap.
-        if Entries::of(tree).out_of_line {
+        if tree.keys_are_out_of_line() {
             self.pages(32, 32);
             self.add(2 * self.page_size, 0, false);
             self.note_detached(tree.root, 2)?;
