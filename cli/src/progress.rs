@@ -50,7 +50,12 @@ impl Meter {
         Meter { phase, unit, total, shown }
     }
 
-    /// Shows that `done` units are done, and a note. It is fast enough to be called for every thousandth entry.
+    /// True if the meter should be updated after this number of entries.
+    pub(crate) fn is_due(entries: u64) -> bool {
+        entries.is_multiple_of(1024)
+    }
+
+    /// Shows that `done` units are done, and a note. It is fast enough to be called whenever [`Meter::is_due`].
     pub(crate) fn show(&mut self, done: u64, note: impl FnOnce() -> String) {
         match &mut self.shown {
             Shown::Bar(bar) => {
@@ -179,11 +184,12 @@ fn line(phase: &str, unit: Unit, total: Option<u64>, done: u64, note: &str) -> S
         Unit::Count(things) => format!("{} {things}", HumanCount(count)),
     };
     let comma = if note.is_empty() { "" } else { ", " };
-    match (unit, total) {
-        (_, None) => format!("{phase}: {}{comma}{note}", amount(done)),
-        (Unit::Bytes, Some(total)) => format!("{phase}: {} of {}{comma}{note}", amount(done), amount(total)),
-        (Unit::Count(_), Some(total)) => format!("{phase}: {} of {}{comma}{note}", HumanCount(done), amount(total)),
-    }
+    let done = match (unit, total) {
+        (Unit::Count(_), Some(_)) => HumanCount(done).to_string(),
+        _ => amount(done),
+    };
+    let total = total.map_or_else(String::new, |total| format!(" of {}", amount(total)));
+    format!("{phase}: {done}{total}{comma}{note}")
 }
 
 #[cfg(test)]

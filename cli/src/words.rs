@@ -3,6 +3,9 @@
 
 use duramen::Error;
 
+/// The option in the engine's error for a database that cannot be converted.
+pub(crate) const DATABASE_TO_CONVERT: &str = "database to convert";
+
 /// The message for an error, as one line, with advice for the command line.
 pub(crate) fn words(error: &Error) -> String {
     if let Error::Option { option, value, expected } = error {
@@ -68,7 +71,7 @@ fn refused(option: &str, value: &str, expected: &str) -> String {
         "value_width" => "the length of values",
         "table name" => "the name of a table",
         "path" => "the path of a database",
-        "database to convert" => "the database to convert",
+        DATABASE_TO_CONVERT => "the database to convert",
         "type" => "a type of keys or values",
         "key type" => "the type of keys",
         other => other,

@@ -4,6 +4,7 @@
 use core::ops::RangeInclusive;
 
 use crate::bp128::Bp128;
+use crate::error::{OUT_OF_ORDER, TOO_MANY};
 use crate::frame::For;
 use crate::gaps::Gapped;
 use crate::plain::Plain;
@@ -125,7 +126,7 @@ impl Codec {
     pub fn used<T: Int>(self, block: &Block<T>) -> Result<usize> {
         match usize::from(block.count) {
             0 => Ok(0),
-            count if count > self.max_count() => Err(Error::Corrupt("too many keys")),
+            count if count > self.max_count() => Err(TOO_MANY),
             _ => each!(self, S => <S as Scheme<T>>::size(block)),
         }
     }
@@ -320,7 +321,7 @@ impl Codec {
         let mut out = [T::default(); MAX_BLOCK];
         let keys = self.decode(block, bytes, &mut out)?;
         if !increasing(keys) {
-            return Err(Error::Corrupt("keys out of order"));
+            return Err(OUT_OF_ORDER);
         }
         if keys.is_empty() && *block != Block::default() {
             return Err(Error::Corrupt("an empty block with bounds"));

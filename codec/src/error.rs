@@ -27,6 +27,10 @@ pub enum Error {
 pub(crate) const LONGER: Error = Error::Corrupt("block longer than its bytes");
 /// A search reached the end of the keys before the last key of the descriptor.
 pub(crate) const ENDS_BELOW: Error = Error::Corrupt("keys end below the last key");
+/// A key is not greater than the key before it.
+pub(crate) const OUT_OF_ORDER: Error = Error::Corrupt("keys out of order");
+/// The descriptor has more keys than a block of the codec.
+pub(crate) const TOO_MANY: Error = Error::Corrupt("too many keys");
 /// The body ends within a gap.
 pub(crate) const CUT: Error = Error::Corrupt("gap cut short");
 /// A gap has more bytes or bits than a key.

@@ -2,7 +2,7 @@
 //! descriptor has, slices that are too short) before they call one of these functions. Code for a single codec must not
 //! be in this file.
 
-use crate::error::LONGER;
+use crate::error::{LONGER, OUT_OF_ORDER, TOO_MANY};
 use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
 
 /// A codec for one key type. `body` always has exactly `size(block)` bytes, and `block.count` is at least 1.
@@ -98,7 +98,7 @@ pub(crate) trait Scheme<T: Int> {
 pub(crate) fn body<'a, T: Int, S: Scheme<T>>(block: &Block<T>, bytes: &'a [u8]) -> Result<&'a [u8]> {
     match usize::from(block.count) {
         0 => Ok(&[]),
-        count if count > S::MAX_COUNT => Err(Error::Corrupt("too many keys")),
+        count if count > S::MAX_COUNT => Err(TOO_MANY),
         _ if block.first > block.last => Err(Error::Corrupt("bounds out of order")),
         _ => bytes.get(..S::size(block)?).ok_or(LONGER),
     }
@@ -130,7 +130,7 @@ pub(crate) fn recode<T: Int, S: Scheme<T>>(block: &mut Block<T>, bytes: &mut [u8
         return Err(Error::Corrupt("no keys left"));
     };
     if !increasing(values) {
-        return Err(Error::Corrupt("keys out of order"));
+        return Err(OUT_OF_ORDER);
     }
     let needed = S::encoded_len(values);
     let out = bytes.get_mut(..needed).ok_or(Error::NoRoom { needed })?;

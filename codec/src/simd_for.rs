@@ -4,7 +4,7 @@
 //! zero.
 
 use crate::bits::range_mut;
-use crate::error::{ENDS_BELOW, LONGER};
+use crate::error::{ENDS_BELOW, LONGER, OUT_OF_ORDER};
 use crate::frame::{append_recoded, at, claimed_width, extent, frame_width, widened};
 use crate::int::total;
 use crate::lanes::Lanes;
@@ -206,7 +206,7 @@ impl<T: Int> Scheme<T> for SimdFor {
         let room = bytes.get_mut(..needed).ok_or(Error::NoRoom { needed })?;
         // With hostile bytes the search may have returned any index. After this check nothing fails.
         if !belongs(&old, room, count, found.index, key.widen() - block.first.widen()) {
-            return Err(Error::Corrupt("keys out of order"));
+            return Err(OUT_OF_ORDER);
         }
         if new.rows > old.rows {
             old.grow(room, new);

@@ -225,9 +225,8 @@ pub(crate) struct Load {
     pub(crate) database: Database,
     /// The table
     pub(crate) table: String,
-    /// The file to read, or - for standard input
-    #[arg(default_value = "-")]
-    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) source: SourceFile,
     #[command(flatten)]
     pub(crate) look: Look,
     #[command(flatten)]
@@ -356,6 +355,14 @@ pub(crate) struct Rename {
     pub(crate) from: String,
     /// The new name
     pub(crate) to: String,
+}
+
+/// The file that a command reads.
+#[derive(Args, Debug)]
+pub(crate) struct SourceFile {
+    /// The file to read, or - for standard input
+    #[arg(default_value = "-")]
+    pub(crate) file: PathBuf,
 }
 
 /// A range of keys. If several options are given, a key must match all of them.
@@ -501,9 +508,8 @@ pub(crate) struct Dump {
 pub(crate) struct Restore {
     #[command(flatten)]
     pub(crate) database: Database,
-    /// The file to read, or - for standard input
-    #[arg(default_value = "-")]
-    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) source: SourceFile,
     #[command(flatten)]
     pub(crate) new_file: NewFile,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use crate::args::{Compact, NewFile, PlanArgs};
 use crate::failure::{Completion, Failure, Result};
 use crate::progress::PhaseMeter;
 use crate::report;
-use crate::words::words;
+use crate::words::{DATABASE_TO_CONVERT, words};
 use duramen::Error;
 use duramen::db::Strategy;
 use serde::Serialize;
@@ -69,7 +69,7 @@ fn convert(args: &Compact) -> Result<u64> {
             let why = "a conversion needs space for the old file and the new one; the database is unchanged";
             Err(Failure::Usage(format!("no space left on the device of {}: {why}", path.display())))
         }
-        Err(error @ Error::Option { option: "database to convert", .. }) => {
+        Err(error @ Error::Option { option: DATABASE_TO_CONVERT, .. }) => {
             Err(Failure::Usage(format!("{}: use dump and restore", words(&error))))
         }
         converted => Ok(converted?.entries),

@@ -11,9 +11,6 @@ use duramen::db::{Compression, ReadOnlyUntypedTable, ReadTransaction, Salvaged};
 use duramen::{Error, TableInfo};
 use std::io::BufWriter;
 
-/// The number of entries between two updates of the meter.
-const STEP: u64 = 1024;
-
 /// A dump being written.
 struct Dumping {
     writer: Writer<BufWriter<Target>>,
@@ -98,7 +95,7 @@ impl Dumping {
 
     fn step(&mut self, table: &str) {
         self.count += 1;
-        if self.count.is_multiple_of(STEP) {
+        if Meter::is_due(self.count) {
             self.meter.show(self.count, || table.escape_debug().to_string());
         }
     }

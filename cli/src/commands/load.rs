@@ -18,9 +18,6 @@ use serde::Serialize;
 use std::path::Path;
 use std::time::Instant;
 
-/// The progress is updated after this many entries.
-const STEP: u64 = 1024;
-
 /// How to write a value in a line.
 const VALUE_ADVICE: &str = "write a TAB after the key and then the value, which may be empty";
 
@@ -54,7 +51,7 @@ struct Gathered {
 pub(super) fn run(args: &Load) -> Result<Completion> {
     let start = Instant::now();
     // No other process can use an open database. So it is opened when the input has begun.
-    let mut input = Input::open(&args.file, args.look, &args.csv)?;
+    let mut input = Input::open(&args.source.file, args.look, &args.csv)?;
     let mut first = InputEntry::default();
     let first = input.source.next(&mut first)?.then_some(first);
     let target = Target::open(&args.database, args.writing, &args.table, &args.new_table)?;
@@ -96,7 +93,7 @@ fn gather(args: &Load, target: &Target, input: Input, first: Option<InputEntry>)
         sorter.add(&key, &value)?;
         has_values |= entry.has_value;
         entries += 1;
-        if entries % STEP == 0 {
+        if Meter::is_due(entries) {
             meter.show(bytes.get(), || format!("{} entries", HumanCount(entries)));
         }
         more = source.next(&mut entry)?;

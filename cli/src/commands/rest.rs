@@ -9,9 +9,6 @@ use crate::progress::{Meter, Unit};
 use duramen::TableInfo;
 use duramen::db::{Damage, Salvaged};
 
-/// The number of entries between two updates of the meter.
-const STEP: u64 = 1024;
-
 /// The readable rest of a damaged database.
 pub(super) struct Rest {
     pub(super) damage: Vec<Damage>,
@@ -42,7 +39,7 @@ impl Rest {
                 match found {
                     Salvaged::Entry(()) => {
                         (rest.entries, count) = (rest.entries + 1, count + 1);
-                        if count.is_multiple_of(STEP) {
+                        if Meter::is_due(count) {
                             meter.show(count, String::new);
                         }
                     }

@@ -32,7 +32,7 @@ struct Table {
 /// Creates the database. If the dump is damaged, no database is created.
 pub(super) fn run(args: &Restore) -> Result<Completion> {
     let start = Instant::now();
-    let (reader, _) = input::open(&args.file)?;
+    let (reader, _) = input::open(&args.source.file)?;
     let mut reader = Reader::new(BufReader::with_capacity(1 << 20, reader))?;
     let options = WriteOptions { threads: args.threads, ..WriteOptions::default() };
     let new = open::creating(&args.database, options, args.new_file)?;

@@ -5,9 +5,6 @@ use crate::progress::Meter;
 use crate::sort::Pair;
 use duramen::{Database, Durability, TableOptions};
 
-/// The number of entries between two updates of the meter.
-const STEP: u64 = 1024;
-
 /// A table to be created.
 pub(super) struct NewTable<'a> {
     pub(super) name: &'a str,
@@ -32,7 +29,7 @@ pub(super) fn bulk(
     for (entry, count) in entries.zip(1..) {
         let (key, value) = entry?;
         table.push(&key, &value)?;
-        if count % STEP == 0 {
+        if Meter::is_due(count) {
             meter.show(count, String::new);
         }
     }

@@ -46,7 +46,7 @@ impl<R: BufRead> Reader<R> {
             return if at_end { Ok(None) } else { Err(self.damaged("there are bytes after its end")) };
         }
         if !line.ends_with(b"\n") {
-            return Err(self.damaged("it is truncated"));
+            return Err(self.truncated());
         }
         self.checksum = crc32c_append(self.checksum, &line);
         let head: Head = serde_json::from_slice(&line).map_err(|_| self.damaged("the head of a table is wrong"))?;
@@ -121,15 +121,19 @@ impl<R: BufRead> Reader<R> {
         let mut bytes = Vec::new();
         self.input.by_ref().take(len).read_to_end(&mut bytes).map_err(|error| self.failed(error))?;
         if (bytes.len() as u64) < len {
-            return Err(self.damaged("it is truncated"));
+            return Err(self.truncated());
         }
         self.checksum = crc32c_append(self.checksum, &bytes);
         Ok(bytes)
     }
 
+    fn truncated(&self) -> Failure {
+        self.damaged("it is truncated")
+    }
+
     fn failed(&self, error: io::Error) -> Failure {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => self.damaged("it is truncated"),
+            io::ErrorKind::UnexpectedEof => self.truncated(),
             _ => Failure::File { action: "cannot read", path: "the dump".into(), source: error },
         }
     }

@@ -1,7 +1,7 @@
 //! Reads entries from lines: a key, or a key, a TAB and a value. Lines may end with another byte than a newline.
 
-use super::{InputEntry, Source, unreadable};
-use crate::failure::{Failure, Result};
+use super::{InputEntry, Source, too_long, unreadable};
+use crate::failure::Result;
 use duramen::base::limits::{MAX_KEY, MAX_VALUE};
 use std::io::{BufRead, Read};
 
@@ -54,16 +54,10 @@ impl<R: BufRead> Source for LineSource<R> {
         self.number += 1;
         if self.line.len() as u64 == MAX_BEFORE_TAB && !self.line.ends_with(&[self.end]) {
             if !self.line.contains(&b'\t') {
-                return Err(Failure::input(
-                    self.place(),
-                    format!("the key is longer than the limit of {MAX_KEY} bytes"),
-                ));
+                return Err(too_long(self.place(), "key", MAX_KEY));
             }
             if self.read(MAX_AFTER)? as u64 == MAX_AFTER && !self.line.ends_with(&[self.end]) {
-                return Err(Failure::input(
-                    self.place(),
-                    format!("the value is longer than the limit of {MAX_VALUE} bytes"),
-                ));
+                return Err(too_long(self.place(), "value", MAX_VALUE));
             }
         }
         let line = self.line.strip_suffix(&[self.end]).unwrap_or(&self.line);

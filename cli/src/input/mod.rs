@@ -14,6 +14,7 @@ use duramen::base::limits::MAX_VALUE;
 use duramen::db::FILE_MAGIC;
 use std::cell::Cell;
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
@@ -83,13 +84,17 @@ fn stdin() -> Result<File> {
     streams::stdin().map_err(refused)
 }
 
+/// The error for a key or a value that is longer than the engine allows.
+fn too_long(place: impl Into<String>, what: &str, limit: impl Display) -> Failure {
+    Failure::input(place, format!("the {what} is longer than the limit of {limit} bytes"))
+}
+
 /// Reads a value of at most `limit` bytes.
 fn read_all(reader: impl Read, limit: u64) -> Result<Vec<u8>> {
     let mut value = Vec::new();
     reader.take(limit + 1).read_to_end(&mut value).map_err(unreadable)?;
     if value.len() as u64 > limit {
-        let why = format!("the value is longer than the limit of {MAX_VALUE} bytes");
-        return Err(Failure::input("standard input", why));
+        return Err(too_long("standard input", "value", MAX_VALUE));
     }
     Ok(value)
 }

@@ -8,7 +8,7 @@ mod kernels;
 mod search;
 
 use crate::bits::{get_bits, insert_bits, mask, put_bits, put_bytes, range_mut, width};
-use crate::error::ENDS_BELOW;
+use crate::error::{ENDS_BELOW, OUT_OF_ORDER};
 use crate::scheme::{Scheme, body, recode, recode_insert, unpack};
 use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
 
@@ -257,7 +257,7 @@ impl<T: Int> Scheme<T> for For {
         let before = if found.index > 1 { fields.get(found.index - 2) } else { 0 };
         // With hostile bytes the search may have returned any index.
         if field <= before || field >= fields.get(found.index - 1) {
-            return Err(Error::Corrupt("keys out of order"));
+            return Err(OUT_OF_ORDER);
         }
         let (used, needed) = (old.len(), size(count + 1, width));
         let room = bytes.get_mut(..needed).ok_or(Error::NoRoom { needed })?;
