@@ -204,6 +204,7 @@ fn next(key: u64, gap: u64) -> u64 {
 }
 
 /// `b - a - 1`, the gap between two keys.
+#[inline(always)]
 fn between(a: u64, b: u64) -> u64 {
     b.wrapping_sub(a).wrapping_sub(1)
 }
