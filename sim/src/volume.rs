@@ -363,7 +363,7 @@ impl Disk for FailingDisk {
             fits /= 2;
             if state.atomic_blocks {
                 let end = offset + fits as u64;
-                fits = fits.saturating_sub((end % DEVICE_BLOCK as u64) as usize);
+                fits = fits.saturating_sub(usize_of(end % DEVICE_BLOCK as u64));
             }
         }
         if fits > 0 {
