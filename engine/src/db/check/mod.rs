@@ -90,8 +90,8 @@ struct Check<'a> {
 impl Database {
     /// Checks every page: structure, order, separators, links, checksums, entry counts, large values, and that exactly
     /// the reachable pages are allocated. Writers wait until it is finished. `progress` is called at intervals with the
-    /// number of pages read. A page that is in the cache is checked there, and its image on the device is not read: open
-    /// the database anew to check all images.
+    /// number of pages read. A page that is in the cache is checked there, and its image on the device is not read:
+    /// open the database anew to check all images.
     ///
     /// ```
     /// let db = duramen::Database::in_memory()?;
