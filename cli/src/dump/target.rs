@@ -33,7 +33,7 @@ impl Target {
     pub(crate) fn create(path: &Path, source: &Path, fresh: bool) -> Result<Target> {
         let number = descriptor(path);
         if path == Path::new("-") || number == Some(1) {
-            return streams::open_stdout().map(Target::Stream).map_err(Failure::Output);
+            return to_stdout(path, source);
         }
         let refused = |source| Failure::File { action: "cannot create", path: path.to_owned(), source };
         // A slash at the end means a folder, but `Path` ignores it.
@@ -121,6 +121,19 @@ impl Write for Target {
     }
 }
 
+/// Standard output, unless it is the database that is dumped.
+fn to_stdout(path: &Path, source: &Path) -> Result<Target> {
+    let out = streams::open_stdout().map_err(Failure::Output)?;
+    let (found, source) =
+        out.metadata().and_then(|found| Ok((found, fs::metadata(source)?))).map_err(Failure::Output)?;
+    if is_same(&found, &source) { Err(holds_database(path)) } else { Ok(Target::Stream(out)) }
+}
+
+/// True if a file system cannot rename a file in this way.
+fn is_unsupported(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::InvalidInput | ErrorKind::PermissionDenied)
+}
+
 /// Renames `file` to `path`. The only file that it replaces there is `replaced`, if that is still no database.
 fn give_name(file: NamedTempFile, path: &Path, replaced: Option<&Metadata>) -> Result<()> {
     match (fs::symlink_metadata(path), replaced) {
@@ -134,7 +147,7 @@ fn give_name(file: NamedTempFile, path: &Path, replaced: Option<&Metadata>) -> R
         (Err(error), _) if error.kind() == ErrorKind::NotFound => match file.persist_noclobber(path) {
             Err(refused) if refused.error.kind() == ErrorKind::AlreadyExists => return Err(appeared(path)),
             // Some file systems cannot do this.
-            Err(refused) => refused.file.persist(path),
+            Err(refused) if is_unsupported(&refused.error) => refused.file.persist(path),
             named => named,
         },
         (Err(error), _) => return Err(Failure::Output(error)),

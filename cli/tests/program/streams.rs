@@ -138,5 +138,8 @@ fn a_dump_to_an_open_descriptor_is_added_to_the_file() {
     let (status, message) = shell(&place, "dump t.duramen /dev/fd/7", "7>>other.duramen");
     assert!(status == 2 && message.contains("is a database"), "{message}");
     assert_eq!(std::fs::read(place.path("other.duramen")).unwrap(), whole);
+    let (status, message) = shell(&place, "dump t.duramen -", ">>t.duramen");
+    assert!(status == 2 && message.contains("is a database"), "{message}");
+    assert_eq!(place.ok("dump t.duramen", ""), dump, "the database itself");
     assert_eq!(place.files(), ["link", "log", "other.duramen", "t.duramen"]);
 }

@@ -123,8 +123,13 @@ impl Database {
             check.report.tables.push((name, stats));
         }
         // Not all of them are in memory: not those of a database that only reads, nor those with damaged pages.
-        let detached = shared.engine.catalogued_subtrees(&catalog_tree()).unwrap_or_default();
-        for ((_, root), at) in detached {
+        let detached = shared.engine.catalogued_subtrees(&catalog_tree());
+        if let Err(error) = &detached
+            && check.report.findings.is_empty()
+        {
+            check.find(None, false, anywhere(PageId::NONE, error.without_advice()));
+        }
+        for ((_, root), at) in detached.unwrap_or_default() {
             let tree = Tree { root, table: at.table, layout: catalog_tree().layout };
             check.tree(None, &tree, true, at.runs == Runs::Free, &mut progress)?;
         }

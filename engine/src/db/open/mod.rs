@@ -134,8 +134,7 @@ impl Builder {
         let known = opened.store.ids_end().max(given).div_ceil(ids_per_map(meta.page_size));
         let high = meta.high_water.min(known.saturating_mul(ids_per_map(meta.page_size))).max(given);
         let ids = PageIds::new(meta.page_size, high);
-        opened.expect_maps(&redone);
-        let missing = opened.missing_map();
+        let missing = opened.note_maps(&redone).or_else(|| opened.missing_map());
         let mut engine = Engine::new(opened.pool, Some(opened.store), opened.slot, ids, redone.end);
         if !opened.meta.clean {
             engine = engine.recovered(redone.recovery(began.elapsed()), std::mem::take(&mut redone.pages));
@@ -314,10 +313,12 @@ impl Opened {
         self.possible_maps().filter(|map| self.pool.exists(*map))
     }
 
-    /// Adds the allocation maps that the log has created to those of the last checkpoint.
-    pub(super) fn expect_maps(&mut self, redone: &Redone) {
+    /// Adds the allocation maps that the log has created to those of the last checkpoint. Returns a map that redo has
+    /// missed, and the error.
+    pub(super) fn note_maps(&mut self, redone: &Redone) -> Option<(PageId, Error)> {
         self.meta.maps = self.meta.maps.saturating_add(redone.new_maps);
         self.meta.high_water = self.meta.high_water.max(redone.high);
+        redone.lost_map.map(|map| (map, map_damaged(map, "the log names it, and it has no content")))
     }
 
     /// If there are fewer allocation maps than there were: the first page that may be the missing one, and

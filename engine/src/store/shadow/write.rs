@@ -189,10 +189,10 @@ impl ShadowStore {
         self.settle(parts.iter().map(|part| part.id))?;
         for part in parts {
             let bytes = range_mut(bytes, part.bytes.clone());
-            let before = self.state.lock().pages.get(part.id);
+            let before = self.state_of(part.id);
             let written = match part.is_delta {
-                true => self.write_delta(part.id, bytes, *generation),
-                false => self.write_slot(part, bytes, *generation, kept),
+                true => self.write_delta(part.id, before, bytes, *generation),
+                false => self.write_slot(part, before, bytes, *generation, kept),
             };
             let mut state = self.state.lock();
             match written {
@@ -216,10 +216,17 @@ impl ShadowStore {
         Ok(())
     }
 
-    /// Writes a slot; returns the state of the page with it.
-    fn write_slot(&self, part: &QueuedPage, slot: &mut [u8], generation: u32, kept: bool) -> Result<PageState> {
-        let (side, turn, rewrites) = self.target(part.id)?;
-        let is_first = self.state.lock().pages.get(part.id) == PageState::EMPTY;
+    /// Writes a slot of a page in the state `now`; returns the state of the page with it.
+    fn write_slot(
+        &self,
+        part: &QueuedPage,
+        now: PageState,
+        slot: &mut [u8],
+        generation: u32,
+        kept: bool,
+    ) -> Result<PageState> {
+        let (side, turn, rewrites) = self.target(part.id, now)?;
+        let is_first = now == PageState::EMPTY;
         let stamp = ImageStamp { turn, rewrites, generation };
         self.geometry.seal(slot, stamp, part.short.is_some());
         let blocks = part.short.unwrap_or(self.geometry.blocks());
@@ -230,9 +237,8 @@ impl ShadowStore {
         Ok(if is_first && self.room.lock().leaves_holes() { written.alone() } else { written })
     }
 
-    /// Writes a delta block; returns the state of the page with it.
-    fn write_delta(&self, id: PageId, block: &mut [u8], generation: u32) -> Result<PageState> {
-        let now = self.state.lock().pages.get(id);
+    /// Writes a delta block of a page in the state `now`; returns the state of the page with it.
+    fn write_delta(&self, id: PageId, now: PageState, block: &mut [u8], generation: u32) -> Result<PageState> {
         // Nothing but a sync has changed the state since the page was pushed, and after it a delta is still possible.
         let (used, order, index) =
             self.next_delta(now).ok_or_else(|| Error::corrupt(id, "it has no image for a delta"))?;
@@ -242,10 +248,9 @@ impl ShadowStore {
     }
 
     /// The slot of the next image of a page, its turn and its rewrites.
-    fn target(&self, id: PageId) -> Result<(Side, u8, u8)> {
-        let known = self.state_of(id);
-        match known.image() {
-            ImageState::Absent | ImageState::Present => Ok(known.target()),
+    fn target(&self, id: PageId, now: PageState) -> Result<(Side, u8, u8)> {
+        match now.image() {
+            ImageState::Absent | ImageState::Present => Ok(now.target()),
             ImageState::Unknown | ImageState::Dropped => self.find_target(id),
         }
     }

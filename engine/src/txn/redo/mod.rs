@@ -45,6 +45,8 @@ pub(crate) struct Redone {
     pub(crate) pages: PageSet,
     /// Allocation maps that were created after the checkpoint.
     pub(crate) new_maps: u32,
+    /// An allocation map that the log names has no content.
+    pub(crate) lost_map: Option<PageId>,
     /// The numbers of operations that were applied and skipped.
     pub(crate) applied: u64,
     pub(crate) skipped: u64,
@@ -302,24 +304,7 @@ impl<'a> Redo<'a> {
         let mut page = match known {
             Some(page) => page,
             None if is_format => self.pool.create(id)?,
-            // Maps are never freed: this one is lost. The database can be read without it.
-            None if matches!(op, PageOp::SetBits { .. } | PageOp::ClearBits { .. }) => {
-                self.broken.insert(id);
-                return Ok(());
-            }
-            // The page was freed before the store was frozen. If its id is used again, a format comes first.
-            None if lsn < self.store_lsn => {
-                self.found.skipped += 1;
-                return Ok(());
-            }
-            None if self.store.is_rescued() => {
-                self.broken.insert(id);
-                return Ok(());
-            }
-            None => {
-                let what = format!("page {id} has an operation but no content");
-                return Err(Error::CorruptLog { lsn, what });
-            }
+            None => return self.skip_missing(id, op, lsn),
         };
         self.found.pages.insert(id);
         if Page::new(&page).lsn() >= lsn {
@@ -354,6 +339,24 @@ impl<'a> Redo<'a> {
             return Err(Error::CorruptLog { lsn, what: format!("an operation that does not fit page {id}") });
         }
         self.set_aside(id)
+    }
+
+    /// Skips an operation of a page that has no content, or fails if that is impossible.
+    fn skip_missing(&mut self, id: PageId, op: &PageOp<'_>, lsn: Lsn) -> Result<()> {
+        if matches!(op, PageOp::SetBits { .. } | PageOp::ClearBits { .. }) {
+            // Maps are never freed: this one is lost. The database can be read without it.
+            self.found.lost_map = Some(id);
+            self.broken.insert(id);
+        } else if lsn < self.store_lsn {
+            // The page was freed before the store was frozen. If its id is used again, a format comes first.
+            self.found.skipped += 1;
+        } else if self.store.is_rescued() {
+            self.broken.insert(id);
+        } else {
+            let what = format!("page {id} has an operation but no content");
+            return Err(Error::CorruptLog { lsn, what });
+        }
+        Ok(())
     }
 
     /// Discards a page whose state does not fit the log. In a rescue the page that was found may be older than the

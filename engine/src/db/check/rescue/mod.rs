@@ -94,7 +94,7 @@ impl Builder {
         }
         let redone = found.unwrap_or_default();
         opened.meta.last = rescue.last.max(redone.end);
-        opened.expect_maps(&redone);
+        let _ = opened.note_maps(&redone);
         opened.meta.high_water = rescue.ids_end.max(redone.high);
         opened.pool.flush_before(Lsn::MAX)?;
         let (store, mut damage) = (opened.store.clone(), rescue.damage);
