@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// let volume = Arc::new(duramen::io::MemoryVolume::new());
 /// let db = Database::builder().create_on(volume, "forest")?;
 /// let before = db.metrics().since_open.written(WriteKind::Superblock);
-/// db.checkpoint()?;
+/// db.checkpoint()?; // writes both superblocks
 /// let after = db.metrics().since_open.written(WriteKind::Superblock);
-/// assert_eq!((after.calls, after.bytes), (before.calls + 1, before.bytes + 4096));
+/// assert_eq!((after.calls, after.bytes), (before.calls + 2, before.bytes + 2 * 4096));
 /// # Ok::<(), duramen::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
