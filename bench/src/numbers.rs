@@ -1,4 +1,4 @@
-//! Conversions between types of numbers that cannot fail. A number beyond the greatest one becomes the greatest one.
+//! Conversions between types of numbers. They cannot fail: a number beyond the greatest one becomes the greatest one.
 
 /// An integer as a length or an index.
 pub(crate) fn index(number: u64) -> usize {

@@ -1,5 +1,5 @@
-//! Standard input and output as files. The handles of the standard library take a descriptor that cannot be read for
-//! the end of the input, and one that cannot be written for a success. These files return the error.
+//! Standard input and output as files. If a descriptor cannot be read, the handles of the standard library report the
+//! end of the input. If it cannot be written, they report success. These files return the error.
 
 use rustix::fs::{OFlags, fcntl_getfl};
 use std::fs::{self, File};

@@ -15,7 +15,7 @@ pub(super) fn run(args: &Del) -> Result<Completion> {
         let why = "no keys are given: name the keys to remove, or a range with --from, --to or --prefix";
         return Err(Failure::Usage(why.to_owned()));
     }
-    // It is more often a variable of a script that is not set than a wish to remove everything.
+    // An empty prefix is more often an unset variable of a script than a wish to remove all entries.
     if args.range.prefix.as_ref().is_some_and(|prefix| prefix.is_empty()) {
         let why = "every key begins with an empty --prefix: to remove all entries use drop, which removes the table, \
                    or give the lowest key with --from";

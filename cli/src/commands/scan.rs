@@ -64,7 +64,8 @@ fn salvage(args: &Scan) -> Result<Completion> {
     let mut output = Output::new(args.look)?;
     let (info, limit, mut left) = (table.info(), args.limit.unwrap_or(u64::MAX), 0);
     let mut entries = table.salvage(bounds.range());
-    // After the reader has closed standard output, the rest is only read: damage is an error all the same.
+    // After the reader has closed standard output, the rest of the range is read and not printed, because damage to it
+    // is still an error.
     let mut printed = Ok(());
     while left < limit {
         let print = |key: &[u8], value: &[u8]| {
@@ -86,7 +87,8 @@ fn salvage(args: &Scan) -> Result<Completion> {
     printed.map(|()| done)
 }
 
-/// The result of printing, as an error if printing failed for another reason than a closed output.
+/// Returns an error if printing failed, except if the reader has closed the output. Otherwise returns the result of
+/// printing.
 fn unless_closed(printed: Result<()>) -> Result<Result<()>> {
     match printed {
         Err(Failure::ClosedPipe) => Ok(Err(Failure::ClosedPipe)),

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 /// The first bytes of blocks that a dump must not overwrite: those of databases, of their logs, and of devices with a
 /// database.
 const PROTECTED: [[u8; 8]; 3] = [FILE_MAGIC, *b"DURALOG\n", *b"DURADEV\n"];
-/// The number of blocks that are searched: two superblocks, after two marks on a device. One of them may be damaged.
+/// The number of blocks that are searched. A database begins with two superblocks, on a device after two marks. One
+/// of the two may be damaged.
 const BLOCKS: usize = 4;
 /// The length of a block.
 const BLOCK: usize = 4096;

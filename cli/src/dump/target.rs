@@ -22,7 +22,7 @@ pub(crate) enum Target {
         file: NamedTempFile,
         /// Its final name.
         path: PathBuf,
-        /// The file that it replaces. It is open, so no other file can get its number.
+        /// The file that it replaces. It stays open, so no other file can get its inode number.
         replaces: Option<File>,
     },
 }
@@ -146,7 +146,7 @@ fn give_name(file: NamedTempFile, path: &Path, replaced: Option<&Metadata>) -> R
         (Ok(_), _) => return Err(appeared(path)),
         (Err(error), _) if error.kind() == ErrorKind::NotFound => match file.persist_noclobber(path) {
             Err(refused) if refused.error.kind() == ErrorKind::AlreadyExists => return Err(appeared(path)),
-            // Some file systems cannot do this.
+            // Some file systems cannot rename a file in a way that never replaces another one.
             Err(refused) if is_unsupported(&refused.error) => refused.file.persist(path),
             named => named,
         },
@@ -178,7 +178,8 @@ fn keep_access(file: &File, replaced: &Metadata) -> io::Result<()> {
         let (owner, group) = (Some(replaced.uid()), Some(replaced.gid()));
         // Only the superuser can change the owner. The owner can set any group that he is a member of.
         if fchown(file, owner, group).or_else(|_| fchown(file, None, group)).is_err() {
-            // The file has another group, which must not get the permissions of the other file's group.
+            // The new file has another group than the replaced file. This group must not get the permissions that the
+            // group of the replaced file had.
             access &= !0o070;
         }
     }

@@ -200,9 +200,8 @@ fn inspect_disk(config: &LogConfig, disk: Arc<dyn Disk>, number: u32) -> Result<
     let begins_as_one = bytes::are_zero(front) || front.starts_with(&MAGIC.to_le_bytes());
     // The file of a segment has at least a whole header block.
     let may_be_one = begins_as_one || window.size() >= SEGMENT_HEADER;
-    let Some(block) = window.get(0, USED)? else {
-        return Ok(if may_be_one { SegmentFile::Cut } else { SegmentFile::Other });
-    };
+    let without_content = if may_be_one { SegmentFile::Cut } else { SegmentFile::Other };
+    let Some(block) = window.get(0, USED)? else { return Ok(without_content) };
     let sound = checksum(bytes::slice(block, 0, CHECKED)) == bytes::get_u32(block, CHECKED);
     let has_next = bytes::get_u32(block, 36) & HAS_NEXT != 0;
     let shape = match bytes::get_u32(block, 36) & !HAS_NEXT {
@@ -235,11 +234,7 @@ fn inspect_disk(config: &LogConfig, disk: Arc<dyn Disk>, number: u32) -> Result<
             }));
         }
     }
-    Ok(match has_content(&mut window)? {
-        true => SegmentFile::Damaged,
-        false if may_be_one => SegmentFile::Cut,
-        false => SegmentFile::Other,
-    })
+    Ok(if has_content(&mut window)? { SegmentFile::Damaged } else { without_content })
 }
 
 /// True if any byte after the header block is not zero.

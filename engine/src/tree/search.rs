@@ -393,7 +393,7 @@ fn read_missing<'s, S: PageRead>(
     // An error counts only if the page still refers to the missing one; then it occurs again below.
     drop(store.read(missing));
     let Ok(from) = store.read(id) else { return Ok(None) };
-    // Each change of a page raises its LSN. To free it is no change.
+    // Each change of a page raises its LSN. Freeing a page does not change it.
     if Page::new(&from).lsn() != lsn || Page::new(&from).id() != id {
         return Ok(None);
     }

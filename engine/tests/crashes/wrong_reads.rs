@@ -24,9 +24,9 @@ fn put(db: &Database, keys: std::ops::Range<u32>, value: u8) -> Result<()> {
     tx.commit()
 }
 
-/// Opens a killed database again and again. Each time another read of a file on which `trigger` counts is wrong once.
-/// Afterwards it is opened without a fault, and must have everything. Returns the numbers of openings that failed and
-/// that did not.
+/// Opens a killed database once for each read of the files that `trigger` selects. In each opening that read returns
+/// wrong bytes. Then opens the database without a fault and asserts that it has all entries. Returns how many of the
+/// openings with a fault failed, and how many succeeded.
 fn spoil_each_read(
     volume: &FailingVolume,
     fault: Fault,

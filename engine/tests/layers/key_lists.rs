@@ -10,8 +10,9 @@ use std::path::Path;
 const KEY_LIST_NAMES: &[&str] =
     &["KeyListKind", "KeyLayout", "KeyList", "KeyListBuilder", "AnyScheme", "Instantiation"];
 
-/// The places among these tokens that name a variant of one of the types, except in modules of tests: a path from the
-/// type to a variant (constants and functions are not written so), to all of them, or to several.
+/// Finds the tokens that name variants of one of the types, except in modules of tests. Such a place is the name of the
+/// type, `::`, and then a variant, `*` for all variants, or a group of several. A variant has a capital and small
+/// letters, a constant has no small letters, and a function begins with a small letter.
 fn named_variants(types: &[&str], stream: &TokenStream) -> Vec<String> {
     let tokens: Vec<TokenTree> = stream.clone().into_iter().collect();
     let mut found = Vec::new();

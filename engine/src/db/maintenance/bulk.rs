@@ -192,7 +192,8 @@ impl BulkTable<'_> {
     fn push_large(&mut self, key: &[u8], len: u64, input: &mut dyn Read) -> Result<()> {
         let WriteTransaction { shared, adopted, .. } = self.load.tx;
         shared.check_process()?;
-        // Before the pages of the value are written: they would belong to the transaction.
+        // The order is checked before the pages of the value are written. If the key were refused later, these pages
+        // would belong to the transaction.
         self.loader.check_order(key)?;
         let record = large::write(&shared.engine, adopted, self.entry.tree.table, len, input)?;
         self.insert(key, len, record.view())

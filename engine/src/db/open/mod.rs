@@ -313,17 +313,17 @@ impl Opened {
         self.possible_maps().filter(|map| self.pool.exists(*map))
     }
 
-    /// Adds the allocation maps that the log has created to those of the last checkpoint. Returns a map that redo has
-    /// missed, and the error.
+    /// Adds the number of allocation maps that the log has created to that of the last checkpoint. If redo found no
+    /// content for a map that the log names, returns this map and the error.
     pub(super) fn note_maps(&mut self, redone: &Redone) -> Option<(PageId, Error)> {
         self.meta.maps = self.meta.maps.saturating_add(redone.new_maps);
         self.meta.high_water = self.meta.high_water.max(redone.high);
         redone.lost_map.map(|map| (map, map_damaged(map, "the log names it, and it has no content")))
     }
 
-    /// If there are fewer allocation maps than there were: the first page that may be the missing one, and
-    /// the error. A page store that does not know its pages sees no difference between a page that it never had and
-    /// one that reads as zeros.
+    /// Returns an error if the store has fewer allocation maps than before, with the first page that may be the missing
+    /// map. If a page store does not know its pages, it cannot tell a page that it never had from a page that reads as
+    /// zeros.
     fn missing_map(&self) -> Option<(PageId, Error)> {
         if self.maps().count() >= self.meta.maps as usize {
             return None;
@@ -441,8 +441,10 @@ fn recover(config: LogConfig, opened: &Opened, progress: &mut dyn FnMut(u64, u64
     let redo = Redo::new(pool, &**store, meta.store_lsn, meta.high_water).without(freed);
     let redone = redo.run(&mut reader, &mut |done| progress(done, log_bytes))?;
     if redone.end != end {
-        // The reading before found all of this log, so this one was wrong. The log stays for another recovery.
-        let what = format!("recovery read it up to here, and before up to LSN {end}: the device is not reliable");
+        // The first pass has read the whole log, so a read of this second pass was wrong. The log stays for another
+        // recovery.
+        let what =
+            format!("recovery read it up to LSN {end} first, and then only up to here: the device is not reliable");
         return Err(Error::CorruptLog { lsn: redone.end, what });
     }
     tracing::info!(end = %redone.end, applied = redone.applied, skipped = redone.skipped, "recovered");

@@ -13,8 +13,9 @@ use std::collections::HashMap;
 /// none.
 ///
 /// # Errors
-/// An error of the device while a copy is read, if the other copy is not sound either. The error may be temporary. If
-/// the copy counted as damaged, as with `is_rescue`, recovery would skip the operations of all pages that need it.
+/// Returns the error of the device if a copy cannot be read and the other copy is not sound either. The error may be
+/// temporary, so the copy does not count as damaged: recovery would skip the operations of all pages that need the
+/// dictionary. With `is_rescue` it counts as damaged.
 pub(in crate::store) fn load(
     dictionaries: &Dictionaries,
     places: &[DictionaryPlace],

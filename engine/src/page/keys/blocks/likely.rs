@@ -23,9 +23,9 @@ pub(super) fn parts(
     if !codec.reads_keys_alone() {
         return None;
     }
-    // `one_in`: of the 1,032 or 520 bytes of a block its entry in the index takes 12, and of about 310 or 160 bytes it
-    // takes 13. `reach`: how far from the predicted place the bytes of a key may be. In an experiment with 4,000 random
-    // keys each key was within 64 keys of its predicted place, mostly within 32.
+    // `one_in`: an entry of the index takes 12 bytes for a block of 1,032 or 520 bytes, and 13 bytes for a block of
+    // about 310 or 160 bytes. `reach`: how far from the predicted place the bytes of a key may be. In an experiment
+    // with 4,000 random keys each key was within 64 keys of its predicted place, mostly within 32.
     let (one_in, reach) = if is_packed(codec) {
         // Keys of about 9 bits, and one line for the rows that a field spans.
         (24, 64 * 9 / 8 + 64)
