@@ -2,8 +2,9 @@
 
 use duramen::db::Compression;
 use duramen::{Database, Durability, Error, Result, TableDef, TableOptions, WriteTransaction};
-use duramen_sim::{Cut, CutChoice, FailingVolume};
+use duramen_sim::{Cut, CutChoice, FailingVolume, HookedVolume, Hooks};
 use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 const OLD: TableDef<u32, u32> = TableDef::new("old");
 const NEW: TableDef<u32, u32> = TableDef::new("new");
@@ -76,11 +77,23 @@ fn load(tx: &WriteTransaction, name: &str) -> Result<()> {
     load.finish().map(drop)
 }
 
+/// Writes take so long that a thread often waits for its batch while the other thread has one to write.
+#[derive(Debug)]
+struct SlowWrites;
+
+impl Hooks for SlowWrites {
+    fn before_write(&self, _: &str, _: u64, _: usize) -> Result<()> {
+        std::thread::sleep(Duration::from_millis(3));
+        Ok(())
+    }
+}
+
 #[test]
 fn two_bulk_loads_beside_each_other_lose_no_page() -> Result<()> {
     let volume = FailingVolume::new(1);
     let options = || Database::builder().compression_threads(2).background(false);
-    let db = options().create_on(Arc::new(volume.clone()), "t.duramen")?;
+    let slow = HookedVolume::new(Arc::new(volume.clone()), Arc::new(SlowWrites));
+    let db = options().create_on(Arc::new(slow), "t.duramen")?;
     let mut tx = db.begin_write()?;
     tx.set_durability(Durability::Commit);
     std::thread::scope(|scope| -> Result<()> {
