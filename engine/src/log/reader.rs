@@ -195,8 +195,8 @@ impl LogReader {
         self.offset
     }
 
-    /// The batches of the current segment that were read but may not be on the device, each with the offset of its end
-    /// and of the padding after it.
+    /// The batches of the current segment that were read but may not be on the device. With each batch, the offset of
+    /// the end of the padding after it.
     pub(super) fn unproven(&self) -> impl Iterator<Item = (Unproven, u64)> {
         let ends = self.unproven.iter().skip(1).map(|next| next.offset).chain([self.offset]);
         self.unproven.iter().copied().zip(ends)
@@ -247,7 +247,7 @@ impl LogReader {
         if let Some(batch) = self.try_read_batch()? {
             return Ok(Some(batch));
         }
-        // The log may end here. A recovery cuts it at its end, so one wrong read must not decide that.
+        // The log may end here. A recovery cuts the log at its end, so one wrong read must not decide where it ends.
         self.window.forget();
         self.try_read_batch()
     }

@@ -80,8 +80,8 @@ fn secure(reader: &LogReader) -> Result<()> {
     reader.config.volume.sync()
 }
 
-/// Writes the batches again that are not known to be durable. What is read for this is checked, because a wrong read
-/// would destroy a batch.
+/// Writes those batches again that may not be durable. For this they are read from the file again. Each read is
+/// checked, because wrong bytes would overwrite a batch.
 fn write_again(reader: &LogReader, disk: &Arc<dyn Disk>) -> Result<()> {
     let mut window = FileWindow::new(disk.clone())?;
     let (mut buffer, mut begin) = (Vec::new(), 0);

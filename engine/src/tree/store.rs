@@ -19,8 +19,9 @@ pub trait PageRead {
     /// if the device failed.
     fn read(&self, id: PageId) -> Result<Self::Ref<'_>>;
 
-    /// A counter that every freed page has raised before the tree changes further. A freed page keeps its content and
-    /// its LSN for a while, so only this counter tells that a page that was read again is still a page of the tree.
+    /// A counter. When a page is freed, the counter is raised before the tree changes further. A freed page keeps its
+    /// content and its LSN for a while. So only this counter shows whether a page that is read again is still a page of
+    /// the tree.
     fn frees(&self) -> u64;
 
     /// Takes the shared latch of a page that is in memory. Returns `None` if it must be read from a device, or if

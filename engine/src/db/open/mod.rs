@@ -443,8 +443,7 @@ fn recover(config: LogConfig, opened: &Opened, progress: &mut dyn FnMut(u64, u64
     if redone.end != end {
         // The first pass has read the whole log, so a read of this second pass was wrong. The log stays for another
         // recovery.
-        let what =
-            format!("recovery read it up to LSN {end} first, and then only up to here: the device is not reliable");
+        let what = format!("recovery read it up to LSN {end}, and later up to here: the device is not reliable");
         return Err(Error::CorruptLog { lsn: redone.end, what });
     }
     tracing::info!(end = %redone.end, applied = redone.applied, skipped = redone.skipped, "recovered");

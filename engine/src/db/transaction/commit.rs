@@ -26,8 +26,8 @@ impl WriteTransaction {
     ///
     /// # Errors
     /// The database is unchanged after [`Error::Full`], after [`Error::Forked`], and after an error of reading a leaf.
-    /// Other errors stop all writing ([`Error::Poisoned`]) until the database is opened again. An error of reading
-    /// another page, such as an allocation map, while pages are changed is such an error.
+    /// Other errors stop all writing ([`Error::Poisoned`]) until the database is opened again. This
+    /// includes an error of reading another page, such as an allocation map, while pages are changed.
     pub fn commit(mut self) -> Result<()> {
         self.shared.check_process()?;
         self.await_pages()?;

@@ -27,8 +27,8 @@ impl WriteTransaction {
     /// Waits for the batch before, and writes pages that the transaction has allocated. If `in_thread` is true, they
     /// are still being written when this returns.
     pub(crate) fn write_pages(&self, pages: PackedPages, in_thread: bool) -> Result<()> {
-        // Another thread may write for this transaction too. It waits, so that it cannot replace a batch that was not
-        // awaited.
+        // Another thread may write pages for this transaction too. The lock makes it wait. So it cannot replace a batch
+        // before that batch was awaited.
         let mut writing = self.unlogged_writer.0.lock();
         self.await_batch(&mut writing)?;
         if pages.is_empty() {

@@ -49,8 +49,8 @@ pub(crate) type Adopted = (PageId, Option<PlaceBytes>);
 pub struct WriteTransaction {
     pub(crate) shared: Arc<Handle>,
     pub(super) writer: Option<WriterGuard>,
-    /// Threads that share the transaction create, drop and rename tables one at a time. Such a change looks a name up
-    /// and then changes it, and calls others, so a thread can take this lock again.
+    /// Threads that share the transaction create, drop and rename tables one at a time. Such a change looks up
+    /// a name and then changes it. A change can call another change, so a thread can take this lock again.
     pub(crate) schema: ReentrantMutex<()>,
     pub(super) names: Mutex<BTreeMap<String, Name>>,
     pub(super) dropped: Mutex<Vec<(Tree, Runs)>>,

@@ -97,7 +97,8 @@ impl ShadowStore {
     fn segments_for_delta(&self, id: PageId, changed: ChangedParts) -> Option<(Segments, Base)> {
         let now = {
             let state = self.state.lock();
-            // The failed write may have left a newer image in the other slot. A whole image replaces it.
+            // A write of this page has failed, and may have left a newer image in the other slot. A whole image
+            // replaces it.
             if state.failed.contains(&id) {
                 return None;
             }
@@ -205,7 +206,8 @@ impl ShadowStore {
                     state.unsynced.push(part.id);
                 }
                 Err(error) => {
-                    // A sync that ended meanwhile has counted the image as synced that this write may have damaged.
+                    // This write may have damaged an image. A sync that ended during the write has counted this image
+                    // as synced.
                     state.pages.set(part.id, before);
                     state.failed.insert(part.id);
                     return Err(error);

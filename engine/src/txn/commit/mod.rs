@@ -2,8 +2,8 @@
 //! logical record and several batches.
 //!
 //! What can fail without harm is done first: reading and pinning the leaves, and reserving space in the log and the
-//! file. A failure after the first change stops all writing. Such a failure is also an error of reading an allocation
-//! map or another page that is not pinned.
+//! file. A failure after the first change stops all writing. This includes an error of reading an allocation map or
+//! another page that is not pinned.
 //!
 //! One descent for each key finds its leaf and its slot, and counts the entries that are added and removed. If only the
 //! number of entries of a table has changed, an operation adds the difference to the number in its catalog record.

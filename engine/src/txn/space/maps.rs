@@ -106,8 +106,8 @@ impl Engine {
 
     /// Reads from the allocation maps which page ids are free. Drops pages that are in no map: they were written by
     /// transactions that did not commit. The pages in `reserved` belong to a large transaction that recovery will
-    /// complete. The ids in `withheld` must not be used yet. A damaged map stops all writing. `missing` is the error of
-    /// maps that are missing: then it is unknown for the ids of each map without an image whether they are in use.
+    /// complete. The ids in `withheld` must not be used yet. A damaged map stops all writing. `missing` is the error if
+    /// maps are missing. Then the engine does not know which ids of a map without an image are in use.
     pub(crate) fn load_maps(
         &self,
         high: u32,
