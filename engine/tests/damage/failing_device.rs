@@ -76,8 +76,8 @@ fn a_database_that_goes_on_after_a_failed_call_loses_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Commits and takes checkpoints while one call fails, then cuts the power after every fourth mark, from the end. Returns 1
-/// if a call has failed and all commits have succeeded.
+/// Commits and takes checkpoints while one call fails. Then cuts the power after the last mark and after every fourth
+/// mark before it. Returns 1 if a call has failed and all commits have succeeded.
 fn go_on_after(fault: Fault, store: StoreKind, after: u64) -> Result<u32> {
     let what = format!("{store:?}, {fault:?} after {after}");
     let volume = FailingVolume::new(after);
