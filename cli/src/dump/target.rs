@@ -121,12 +121,18 @@ impl Write for Target {
     }
 }
 
-/// Standard output, unless it is the database that is dumped.
+/// Standard output, unless it is a database. A shell that appends to a file, or that opens a device, keeps what is there.
 fn to_stdout(path: &Path, source: &Path) -> Result<Target> {
     let out = streams::open_stdout().map_err(Failure::Output)?;
     let (found, source) =
         out.metadata().and_then(|found| Ok((found, fs::metadata(source)?))).map_err(Failure::Output)?;
-    if is_same(&found, &source) { Err(holds_database(path)) } else { Ok(Target::Stream(out)) }
+    let has_content = found.is_file() && found.len() > 0 || found.file_type().is_block_device();
+    // The descriptor may be open for writing only.
+    let holds = || File::open("/dev/stdout").and_then(|file| is_database(&file)).map_err(unreadable(path));
+    if is_same(&found, &source) || has_content && holds()? {
+        return Err(holds_database(path));
+    }
+    Ok(Target::Stream(out))
 }
 
 /// True if a file system cannot rename a file in this way.

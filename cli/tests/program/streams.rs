@@ -135,9 +135,11 @@ fn a_dump_to_an_open_descriptor_is_added_to_the_file() {
         assert_eq!(found, format!("before\n{dump}"), "{file}");
     }
     let whole = std::fs::read(place.path("other.duramen")).unwrap();
-    let (status, message) = shell(&place, "dump t.duramen /dev/fd/7", "7>>other.duramen");
-    assert!(status == 2 && message.contains("is a database"), "{message}");
-    assert_eq!(std::fs::read(place.path("other.duramen")).unwrap(), whole);
+    for (file, redirection) in [("/dev/fd/7", "7>>other.duramen"), ("-", ">>other.duramen")] {
+        let (status, message) = shell(&place, &format!("dump t.duramen {file}"), redirection);
+        assert!(status == 2 && message.contains("is a database"), "{message}");
+        assert_eq!(std::fs::read(place.path("other.duramen")).unwrap(), whole);
+    }
     let (status, message) = shell(&place, "dump t.duramen -", ">>t.duramen");
     assert!(status == 2 && message.contains("is a database"), "{message}");
     assert_eq!(place.ok("dump t.duramen", ""), dump, "the database itself");

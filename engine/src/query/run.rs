@@ -92,7 +92,7 @@ pub(super) fn run(table: &ReadOnlyUntypedTable, plan: &QueryPlan<'_>) -> Result<
         Some(found) => found,
         None => by_leaves(table, plan, &columns)?,
     };
-    Ok(plan.aggregates.iter().map(|aggregate| outcome(aggregate, &found)).collect())
+    plan.aggregates.iter().map(|aggregate| outcome(aggregate, &found)).collect()
 }
 
 /// Fails for a column that does not have numbers.
@@ -177,7 +177,7 @@ fn of_parts(
         let Totals { count, tallies } = found?;
         all.count += count;
         for (all, one) in all.tallies.iter_mut().zip(tallies) {
-            all.join(one)?;
+            all.join(one);
         }
     }
     Ok(all)
@@ -253,7 +253,7 @@ impl Scan<'_> {
         let columns = self.columns.needs.iter().zip(&self.columns.types).zip([key, &value]);
         for (((needs, of), bytes), tally) in columns.zip(&mut self.found.tallies) {
             if let (true, Some(of)) = (needs.any(), of) {
-                tally.add(of.read(bytes))?;
+                tally.add(of.read(bytes));
             }
         }
         Ok(())
@@ -287,7 +287,7 @@ impl Scan<'_> {
         }
         if let (true, Some(of)) = (value.any(), of_value) {
             for slot in slots {
-                self.found.tallies[1].add(of.read(page.record(slot).bytes))?;
+                self.found.tallies[1].add(of.read(page.record(slot).bytes));
             }
         }
         Ok(())
@@ -306,7 +306,7 @@ impl Scan<'_> {
             let mut key = Vec::with_capacity(16);
             for slot in slots.clone() {
                 self.window.key_into(page, slot, &mut key);
-                tally.add_sum(of.read(&key))?;
+                tally.add_sum(of.read(&key));
             }
             tally.count += slots.len() as u64;
             return Ok(());
@@ -317,30 +317,28 @@ impl Scan<'_> {
             NumberType::Signed(_) => Number::Signed(sum.wrapping_sub(of.bias() * slots.len() as u128).cast_signed()),
             NumberType::Unsigned(_) | NumberType::Float(_) => Number::Unsigned(sum),
         };
-        tally.add_sum(sum)
+        tally.add_sum(sum);
+        Ok(())
     }
 }
 
-fn outcome(aggregate: &Aggregate, found: &Totals) -> Outcome {
+fn outcome(aggregate: &Aggregate, found: &Totals) -> Result<Outcome> {
     let [key, value] = &found.tallies;
     let tally = |column: Column| if column == Column::Key { key } else { value };
     let number = |number: Option<Number>| number.map_or(Outcome::Nothing, Outcome::Number);
-    match *aggregate {
+    Ok(match *aggregate {
         Aggregate::Count | Aggregate::CountDistinct(Column::Key) => {
             Outcome::Number(Number::Unsigned(u128::from(found.count)))
         }
         Aggregate::CountDistinct(Column::Value) => Outcome::Number(Number::Unsigned(value.distinct.len() as u128)),
-        Aggregate::Sum(column) => Outcome::Number(tally(column).total()),
-        Aggregate::Average(column) => {
-            let tally = tally(column);
-            number((tally.count > 0).then(|| Number::Float(tally.total().to_f64() / tally.count as f64)))
-        }
+        Aggregate::Sum(column) => Outcome::Number(tally(column).total()?),
+        Aggregate::Average(column) => number(tally(column).average()),
         Aggregate::Min(column) => number(tally(column).min),
         Aggregate::Max(column) => number(tally(column).max),
         Aggregate::Distinct(column) => Outcome::List(tally(column).distinct.iter().copied().collect()),
         Aggregate::Top(column, most) => Outcome::List(tally(column).top(most)),
         Aggregate::Bottom(column, most) => Outcome::List(tally(column).bottom(most)),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -27,12 +27,74 @@ impl Needs {
     }
 }
 
-/// A sum that never wraps around.
+/// A sum that loses nothing, whatever the order of its numbers: its low 128 bits, and how often they have wrapped
+/// around.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Sum {
-    Unsigned(u128),
-    Signed(i128),
+enum Sum {
+    Unsigned(u128, u64),
+    Signed(i128, i64),
     Float(f64),
+}
+
+impl Sum {
+    /// Adds a number of this type.
+    #[inline]
+    fn add(&mut self, number: Number) {
+        match (self, number) {
+            (Sum::Unsigned(sum, wraps), Number::Unsigned(number)) => {
+                let (low, wrapped) = sum.overflowing_add(number);
+                (*sum, *wraps) = (low, *wraps + u64::from(wrapped));
+            }
+            (Sum::Signed(sum, wraps), Number::Signed(number)) => {
+                let (low, wrapped) = sum.overflowing_add(number);
+                (*sum, *wraps) = (low, *wraps + i64::from(wrapped) * if number < 0 { -1 } else { 1 });
+            }
+            (Sum::Float(sum), number) => *sum += number.to_f64(),
+            (Sum::Unsigned(..) | Sum::Signed(..), _) => mixed_types(),
+        }
+    }
+
+    /// Adds the sum of another thread, of the same column.
+    fn join(&mut self, other: Sum) {
+        match (&mut *self, other) {
+            (Sum::Unsigned(_, wraps), Sum::Unsigned(low, more)) => {
+                *wraps += more;
+                self.add(Number::Unsigned(low));
+            }
+            (Sum::Signed(_, wraps), Sum::Signed(low, more)) => {
+                *wraps += more;
+                self.add(Number::Signed(low));
+            }
+            (Sum::Float(sum), Sum::Float(more)) => *sum += more,
+            _ => mixed_types(),
+        }
+    }
+
+    /// The sum, unless it has more than 128 bits.
+    fn number(self) -> Option<Number> {
+        match self {
+            Sum::Unsigned(sum, 0) => Some(Number::Unsigned(sum)),
+            Sum::Signed(sum, 0) => Some(Number::Signed(sum)),
+            Sum::Float(sum) => Some(Number::Float(sum)),
+            Sum::Unsigned(..) | Sum::Signed(..) => None,
+        }
+    }
+
+    /// The nearest float, also of a sum that has more than 128 bits.
+    fn to_f64(self) -> f64 {
+        // 2^128: what one wrap stands for.
+        let wrap = 2f64.powi(128);
+        match self {
+            Sum::Unsigned(sum, wraps) => sum as f64 + wraps as f64 * wrap,
+            Sum::Signed(sum, wraps) => sum as f64 + wraps as f64 * wrap,
+            Sum::Float(sum) => sum,
+        }
+    }
+}
+
+/// The type of a column's numbers is known before the first is read.
+fn mixed_types() -> ! {
+    unreachable!("a column has numbers of one type")
 }
 
 /// The intermediate results for a column.
@@ -41,7 +103,7 @@ pub(super) struct Tally {
     what: &'static str,
     needs: Needs,
     pub(super) count: u64,
-    pub(super) sum: Sum,
+    sum: Sum,
     pub(super) min: Option<Number>,
     pub(super) max: Option<Number>,
     pub(super) distinct: BTreeSet<Number>,
@@ -54,9 +116,9 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn new(what: &'static str, of: Option<NumberType>, needs: Needs) -> Tally {
         let sum = match of {
-            Some(NumberType::Signed(_)) => Sum::Signed(0),
+            Some(NumberType::Signed(_)) => Sum::Signed(0, 0),
             Some(NumberType::Float(_)) => Sum::Float(0.0),
-            _ => Sum::Unsigned(0),
+            _ => Sum::Unsigned(0, 0),
         };
         let (distinct, top, bottom) = (BTreeSet::new(), BinaryHeap::new(), BinaryHeap::new());
         Tally { what, needs, count: 0, sum, min: None, max: None, distinct, top, bottom }
@@ -64,10 +126,10 @@ impl Tally {
 
     /// Adds a number.
     #[inline]
-    pub(super) fn add(&mut self, number: Number) -> Result<()> {
+    pub(super) fn add(&mut self, number: Number) {
         self.count += 1;
         if self.needs.sum {
-            self.add_sum(number)?;
+            self.add_sum(number);
         }
         if self.needs.extremes {
             self.add_extreme(number);
@@ -75,20 +137,12 @@ impl Tally {
         if self.needs.each() {
             self.add_each(number);
         }
-        Ok(())
     }
 
     /// Adds to the sum, which must be of that type of number.
     #[inline]
-    pub(super) fn add_sum(&mut self, number: Number) -> Result<()> {
-        let sum = match (self.sum, number) {
-            (Sum::Unsigned(sum), Number::Unsigned(number)) => sum.checked_add(number).map(Sum::Unsigned),
-            (Sum::Signed(sum), Number::Signed(number)) => sum.checked_add(number).map(Sum::Signed),
-            (Sum::Float(sum), number) => Some(Sum::Float(sum + number.to_f64())),
-            _ => None,
-        };
-        self.sum = sum.ok_or(Error::SumTooLarge { what: self.what })?;
-        Ok(())
+    pub(super) fn add_sum(&mut self, number: Number) {
+        self.sum.add(number);
     }
 
     /// Makes sure that a number is within the extremes.
@@ -120,11 +174,9 @@ impl Tally {
     }
 
     /// Adds the results of another thread.
-    pub(super) fn join(&mut self, other: Tally) -> Result<()> {
+    pub(super) fn join(&mut self, other: Tally) {
         self.count += other.count;
-        if self.needs.sum {
-            self.add_sum(other.total())?;
-        }
+        self.sum.join(other.sum);
         for extreme in [other.min, other.max].into_iter().flatten() {
             self.add_extreme(extreme);
         }
@@ -136,7 +188,6 @@ impl Tally {
         self.needs = Needs { distinct: false, top: 0, ..needs };
         bottom.into_iter().for_each(|number| self.add_each(number));
         self.needs = needs;
-        Ok(())
     }
 
     /// The number of numbers that are kept.
@@ -145,12 +196,13 @@ impl Tally {
     }
 
     /// The sum.
-    pub(super) fn total(&self) -> Number {
-        match self.sum {
-            Sum::Unsigned(sum) => Number::Unsigned(sum),
-            Sum::Signed(sum) => Number::Signed(sum),
-            Sum::Float(sum) => Number::Float(sum),
-        }
+    pub(super) fn total(&self) -> Result<Number> {
+        self.sum.number().ok_or(Error::SumTooLarge { what: self.what })
+    }
+
+    /// The average, unless there is no number.
+    pub(super) fn average(&self) -> Option<Number> {
+        (self.count > 0).then(|| Number::Float(self.sum.to_f64() / self.count as f64))
     }
 
     /// The greatest numbers, the greatest first.

@@ -51,6 +51,34 @@ fn sums_of_the_greatest_keys_do_not_wrap() {
 }
 
 #[test]
+fn sums_of_128_bits_depend_neither_on_order_nor_on_threads() {
+    const SIGNED: TableDef<u32, i128> = TableDef::new("signed");
+    const UNSIGNED: TableDef<u32, u128> = TableDef::new("unsigned");
+    let db = Database::builder().page_size(512).in_memory().unwrap();
+    let tx = db.begin_write().unwrap();
+    // Parts of the first sum, of any length from either end, have more than 128 bits. The whole has not.
+    for n in 0..1000 {
+        let number = if n < 500 { i128::MAX - n } else { -i128::MAX + n };
+        tx.open_table(SIGNED).unwrap().put(n as u32, number).unwrap();
+        tx.open_table(UNSIGNED).unwrap().put(n as u32, u128::MAX).unwrap();
+    }
+    tx.commit().unwrap();
+    let tx = db.begin_read().unwrap();
+    let expected = (500..1000i128).sum::<i128>() - (0..500i128).sum::<i128>();
+    for threads in [1, 4] {
+        let table = tx.open_table(SIGNED).unwrap();
+        let query = Query::of(&table).threads(threads);
+        let sum = Outcome::Number(Number::Signed(expected));
+        assert_eq!(query.run(&[Aggregate::Sum(Column::Value)]).unwrap(), [sum]);
+        let table = tx.open_table(UNSIGNED).unwrap();
+        let average = Outcome::Number(Number::Float(u128::MAX as f64));
+        assert_eq!(Query::of(&table).threads(threads).run(&[Aggregate::Average(Column::Value)]).unwrap(), [average]);
+        let sum = Query::of(&table).threads(threads).run(&[Aggregate::Sum(Column::Value)]);
+        assert!(matches!(sum, Err(Error::SumTooLarge { .. })));
+    }
+}
+
+#[test]
 fn filters_see_large_values_whole_and_may_read_the_table_themselves() {
     const SCANS: TableDef<u32, &[u8]> = TableDef::new("t");
     let db = Database::in_memory().unwrap();

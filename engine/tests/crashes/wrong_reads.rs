@@ -1,7 +1,7 @@
 //! Promise: if one read of the device returns wrong bytes, and later ones the right bytes, then no commit is lost.
 
 use crate::workload::stores::STORES;
-use duramen::{Builder, Database, Durability, Result, TableDef};
+use duramen::{Builder, Database, Durability, Error, Result, TableDef};
 use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, Trigger};
 use std::sync::Arc;
 
@@ -80,6 +80,54 @@ fn a_read_that_returns_wrong_bytes_once_loses_no_commit() -> Result<()> {
             let (refused, opened) = spoil_each_read(&volume, fault, in_log, &what)?;
             assert!(opened > 4, "{what}: {refused} openings were refused, and {opened} were not");
         }
+    }
+    Ok(())
+}
+
+/// From one read of the file on, the whole recovery reads wrong bytes. Then the device is sound again, but the log is
+/// gone: what recovery could not change must not be read in its old state.
+#[test]
+fn a_page_that_recovery_could_not_read_gives_an_error_later_and_no_old_entry() -> Result<()> {
+    for store in STORES {
+        let volume = FailingVolume::new(1);
+        let db = options().store(store).create_on(Arc::new(volume.clone()), NAME)?;
+        put(&db, 0..KEYS, 1)?;
+        db.checkpoint()?;
+        put(&db, 0..KEYS, 2)?;
+        let killed = Cut { event: volume.events(), choice: CutChoice::KeepAll };
+        let (mut lost, mut whole) = (0, 0);
+        for (calls, kill) in (0..).flat_map(|calls| [(calls, false), (calls, true)]) {
+            let mut next = volume.crash(killed);
+            next.inject(Fault::SpoilFront, Trigger::always().after(calls).on_file(NAME));
+            let opened = options().open_on(Arc::new(next.clone()), NAME);
+            let struck = next.struck(Fault::SpoilFront) > 0;
+            next.inject(Fault::SpoilFront, Trigger::never());
+            if let Ok(db) = opened {
+                if kill {
+                    next = next.crash(Cut { event: next.events(), choice: CutChoice::KeepAll });
+                } else {
+                    db.close()?;
+                }
+            }
+            let db = options().open_on(Arc::new(next), NAME)?;
+            let read = || -> Result<()> {
+                let table = db.begin_read()?.open_table(TABLE)?;
+                for key in 0..KEYS {
+                    let found = table.get(key)?.map(|value| value.value().to_vec());
+                    assert_eq!(found, Some(vec![2; 200]), "{store}, key {key}, after read {calls}, killed: {kill}");
+                }
+                Ok(())
+            };
+            match read() {
+                Ok(()) => whole += 1,
+                Err(Error::Corrupt { .. }) => lost += 1,
+                Err(other) => return Err(other),
+            }
+            if !struck && kill {
+                break;
+            }
+        }
+        assert!(lost > 0 && whole > 0, "{store}: {lost} lost a page, {whole} did not");
     }
     Ok(())
 }

@@ -164,11 +164,17 @@ impl<'a> Redo<'a> {
 
     /// Fails unless each page that could not be read is still damaged or missing. The operations of such a page were
     /// skipped, so if it can be read later, its content is an old one. After the error the log stays, and another
-    /// recovery can apply them.
+    /// recovery can apply them. A damaged page is dropped, because a device that can read it again some day must not
+    /// return its old content.
     fn check_broken(&self) -> Result<()> {
         for id in self.broken.iter().copied().filter(|_| !self.store.is_rescued()) {
             match self.latch(id) {
-                Ok(None) | Err(Error::Corrupt { .. }) => {}
+                Ok(None) => {}
+                Err(Error::Corrupt { .. }) => {
+                    self.pool.forget(id);
+                    self.store.drop_page(id)?;
+                    self.store.discard_page(id);
+                }
                 Ok(Some(_)) => {
                     let what = "recovery could not read it, and then could: the device is not reliable";
                     return Err(Error::corrupt(id, what));

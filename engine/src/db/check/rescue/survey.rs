@@ -6,8 +6,9 @@ use crate::db::catalog::{self, TableEntry, catalog_tree};
 use crate::db::check::salvage::costs_a_range;
 use crate::page::{KeyListKind, Page, PageKind, RecordListKind, unpack};
 use crate::store::PageStore;
+use crate::tree::{Tree, Visit};
 use crate::txn::{Engine, ids_per_map};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// The readable pages of a table.
 #[derive(Default)]
@@ -25,15 +26,17 @@ pub(super) struct RescuedPages {
     pub(super) layout: Option<(KeyListKind, RecordListKind)>,
 }
 
-/// The pages of all trees, by table. Free pages are left out, except if the allocation maps may be `outdated`.
+/// The pages of all trees, by table. The pages of detached subtrees are left out, and free pages too, except if the
+/// allocation maps may be `outdated`.
 pub(super) fn survey(
     engine: &Engine,
     store: &dyn PageStore,
     outdated: bool,
 ) -> Result<BTreeMap<TableId, RescuedPages>> {
+    let detached = detached_pages(engine);
     let mut tables: BTreeMap<TableId, RescuedPages> = BTreeMap::new();
     for id in store.pages_between(PageId::NONE, PageId(u32::MAX))? {
-        if !outdated && !may_be_taken(engine, id)? {
+        if detached.contains(&id) || (!outdated && !may_be_taken(engine, id)?) {
             continue;
         }
         let latched = match engine.read_page(id) {
@@ -58,6 +61,24 @@ pub(super) fn survey(
         }
     }
     Ok(tables)
+}
+
+/// The pages of the detached subtrees that the catalog lists, except those below a page that cannot be read. Their
+/// entries have been removed, but freeing a subtree in part changes its leaves, and then they are newer than the
+/// leaves that cover the same keys now.
+fn detached_pages(engine: &Engine) -> HashSet<PageId> {
+    let mut pages = HashSet::new();
+    let layout = catalog_tree().layout;
+    // If the catalog is damaged, the subtrees are unknown.
+    for ((_, root), at) in engine.catalogued_subtrees(&catalog_tree()).unwrap_or_default() {
+        let subtree = Tree { root, table: at.table, layout };
+        let _unreadable = subtree.verify(&engine.pages(), &mut |visit| {
+            if let Visit::Page(id) = visit {
+                pages.insert(id);
+            }
+        });
+    }
+    pages
 }
 
 /// False if a readable allocation map says that the page is free.
@@ -102,4 +123,50 @@ pub(super) fn remembered_tables(
         }
     })?;
     Ok(newest.into_iter().map(|(table, (_, name, entry))| (table, (name, entry))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::check::salvage;
+    use crate::io::MemoryVolume;
+    use crate::{Database, TableDef};
+    use std::sync::Arc;
+
+    #[test]
+    fn leaves_of_a_subtree_that_waits_to_be_freed_are_left_out() {
+        const TABLE: TableDef<u32, &[u8]> = TableDef::new("t");
+        let options = Database::builder().page_size(4096).background(false);
+        let db = options.create_on(Arc::new(MemoryVolume::new()), "db").unwrap();
+        let commit = |keys: std::ops::Range<u32>, value: &[u8]| {
+            let tx = db.begin_write().unwrap();
+            let mut table = tx.open_table(TABLE).unwrap();
+            table.remove_range(keys.clone());
+            keys.for_each(|key| table.put(key, value).unwrap());
+            drop(table);
+            tx.commit().unwrap();
+        };
+        commit(0..50_000, b"an old value");
+        let snapshot = db.begin_read().unwrap();
+        commit(10_000..40_000, b"a new one");
+        db.checkpoint().unwrap();
+        let engine = &db.shared().engine;
+        assert!(!engine.catalogued_subtrees(&catalog_tree()).unwrap().is_empty());
+        let (name, entry) = salvage::tables(engine, Lsn::MAX).unwrap().0.remove(0);
+        assert_eq!(name, "t");
+        let mut live = HashSet::new();
+        let mut reach = |visit: Visit<'_>| match visit {
+            Visit::Page(id) => drop(live.insert(id)),
+            other => panic!("{other:?}"),
+        };
+        entry.tree.verify(&engine.pages(), &mut reach).unwrap();
+        let store = engine.page_store().unwrap();
+        let mut found = survey(engine, &*store, false).unwrap();
+        let leaves = found.remove(&entry.tree.table).unwrap().leaves;
+        assert!(leaves.len() > 100);
+        for leaf in leaves {
+            assert!(live.contains(&leaf), "page {leaf} is not of the tree");
+        }
+        drop(snapshot);
+    }
 }
