@@ -8,6 +8,8 @@ mod check;
 mod database;
 mod maintenance;
 mod open;
+#[cfg(test)]
+mod reused_ids_tests;
 mod shared;
 mod table;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The file of a database, for every store: the two superblocks at its front, its syncs, and the counts of its writes.
 //! The bytes after the superblocks belong to the store.
 
-use super::superblock::{self, Chosen, FRONT, ID_SLACK, Meta, SUPERBLOCK, Superblock};
+use super::superblock::{self, Chosen, FRONT, ID_SLACK, Meta, OtherSuperblock, SUPERBLOCK, Superblock};
 use super::syncs::Syncs;
 use super::totals::{StoreCounters, WriteTotals};
 use super::{StoreKind, StoreOptions};
@@ -49,7 +49,7 @@ impl DatabaseFile {
         let second = Superblock { sequence: 2, ..first.clone() };
         disk.write_as(WriteKind::Superblock, 0, &[first.encode(), second.encode()].concat())?;
         disk.sync()?;
-        Ok(DatabaseFile::of(disk, path, Chosen { superblock: second, slot: 1, other_damaged: false }))
+        Ok(DatabaseFile::of(disk, path, Chosen { superblock: second, slot: 1, other: OtherSuperblock::Same }))
     }
 
     /// Reads the superblocks. Nothing is written.
@@ -157,7 +157,7 @@ impl DatabaseFile {
     /// The number of the damaged superblock, if one of the two is damaged. The next superblock is written over it.
     pub fn damaged_superblock(&self) -> Option<usize> {
         let current = self.current.lock();
-        current.other_damaged.then(|| 1 - current.slot.min(1))
+        (current.other == OtherSuperblock::Damaged).then(|| 1 - current.slot.min(1))
     }
 
     /// Returns once everything that was written before the call is durable. After a failure nothing can be made
@@ -186,17 +186,22 @@ impl DatabaseFile {
         change.write(meta, own)
     }
 
-    /// Makes the superblock that was chosen at opening durable. Call it before anything else is written.
+    /// Makes the superblock that was chosen at opening durable, in both slots. Call it before anything else is written.
     ///
     /// It may be only in the system's cache: the process that wrote it was killed before its sync, or the sync failed,
     /// and then no later sync writes it. So it is written again, with the same bytes, to its own slot, and synced.
-    /// Everything that it refers to was synced before it was written. Until this returns, the device may still have the
-    /// other superblock as the valid one. So its slot, and whatever it refers to, must not be overwritten, nor its log
-    /// removed.
+    /// Everything that it refers to was synced before it was written. Until then, the device may still have the other
+    /// superblock as the valid one. If that one leads to an older state, it is overwritten too. Until this returns,
+    /// whatever the older one refers to must not be overwritten, nor its log removed.
     pub fn secure(&self) -> Result<()> {
-        let Change { current, .. } = self.change()?;
-        self.write_superblock(current.slot, &current.superblock)?;
-        self.sync()
+        let mut change = self.change()?;
+        self.write_superblock(change.current.slot, &change.current.superblock)?;
+        self.sync()?;
+        if change.current.other == OtherSuperblock::Same {
+            return Ok(());
+        }
+        let Superblock { meta, own, .. } = change.current.superblock.clone();
+        change.write(meta, own)
     }
 
     fn write_superblock(&self, slot: usize, superblock: &Superblock) -> Result<()> {
@@ -256,12 +261,16 @@ impl Change<'_> {
         meta.life = file.written_in_life().plus(&WriteTotals::of_superblock(SUPERBLOCK));
         // The sequence number grows even if this fails: the next try writes to the same place and must count more.
         current.superblock.sequence += 1;
+        if current.other == OtherSuperblock::Same {
+            current.other = OtherSuperblock::Older;
+        }
         let next = Superblock { meta, kind: file.kind, sequence: current.superblock.sequence, own };
         file.write_superblock(slot, &next)?;
         file.sync()?;
         let both = meta.high_water.min(current.superblock.meta.high_water);
         file.high_water.store(both, Ordering::Release);
-        *current = Chosen { superblock: next, slot, other_damaged: false };
+        let other = next.other(&current.superblock);
+        *current = Chosen { superblock: next, slot, other };
         Ok(())
     }
 }

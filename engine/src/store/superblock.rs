@@ -93,6 +93,15 @@ pub struct Superblock {
 }
 
 impl Superblock {
+    /// What `other` is worth if this one is valid.
+    pub(super) fn other(&self, other: &Superblock) -> OtherSuperblock {
+        let state = |meta: Meta| Meta { high_water: 0, life: WriteTotals::default(), ..meta };
+        match state(self.meta) == state(other.meta) && self.own == other.own {
+            true => OtherSuperblock::Same,
+            false => OtherSuperblock::Older,
+        }
+    }
+
     /// Its 4096 bytes.
     pub fn encode(&self) -> [u8; SUPERBLOCK] {
         let mut bytes = [0; SUPERBLOCK];
@@ -213,8 +222,19 @@ pub struct Chosen {
     pub superblock: Superblock,
     /// The place of the superblock, 0 or 1.
     pub slot: usize,
-    /// The superblock in the other slot cannot be used.
-    pub other_damaged: bool,
+    /// The superblock in the other slot.
+    pub other: OtherSuperblock,
+}
+
+/// What the superblock in the other slot is worth.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OtherSuperblock {
+    /// It leads to the same state of the database.
+    Same,
+    /// It leads to an older state.
+    Older,
+    /// It cannot be used.
+    Damaged,
 }
 
 impl Chosen {
@@ -235,7 +255,7 @@ impl Chosen {
             life: WriteTotals::default(),
         };
         let superblock = Superblock { meta, kind, sequence: 0, own: Vec::new() };
-        Chosen { superblock, slot: 0, other_damaged: false }
+        Chosen { superblock, slot: 0, other: OtherSuperblock::Same }
     }
 }
 
@@ -260,11 +280,16 @@ pub fn choose(front: &[u8], path: &Path) -> Result<Chosen> {
     }
     match slots {
         [SuperblockCopy::Sound(first), SuperblockCopy::Sound(second)] => {
+            let other = first.other(&second);
             let (superblock, slot) = if second.sequence > first.sequence { (second, 1) } else { (first, 0) };
-            Ok(Chosen { superblock: *superblock, slot, other_damaged: false })
+            Ok(Chosen { superblock: *superblock, slot, other })
         }
-        [SuperblockCopy::Sound(sound), _] => Ok(Chosen { superblock: *sound, slot: 0, other_damaged: true }),
-        [_, SuperblockCopy::Sound(sound)] => Ok(Chosen { superblock: *sound, slot: 1, other_damaged: true }),
+        [SuperblockCopy::Sound(sound), _] => {
+            Ok(Chosen { superblock: *sound, slot: 0, other: OtherSuperblock::Damaged })
+        }
+        [_, SuperblockCopy::Sound(sound)] => {
+            Ok(Chosen { superblock: *sound, slot: 1, other: OtherSuperblock::Damaged })
+        }
         [SuperblockCopy::OtherVersion { found, .. }, _] | [_, SuperblockCopy::OtherVersion { found, .. }] => {
             version(found)
         }
@@ -310,7 +335,7 @@ pub(crate) mod tests {
     #[test]
     fn the_greater_sequence_counts() {
         let path = Path::new("db");
-        let chosen = |sequence, slot| Chosen { superblock: block(sequence), slot, other_damaged: false };
+        let chosen = |sequence, slot| Chosen { superblock: block(sequence), slot, other: OtherSuperblock::Same };
         assert_eq!(choose(&front(&block(4), &block(5)), path).unwrap(), chosen(5, 1));
         assert_eq!(choose(&front(&block(6), &block(5)), path).unwrap(), chosen(6, 0));
     }
@@ -333,7 +358,7 @@ pub(crate) mod tests {
             let sound = block(4).encode();
             for (halves, slot) in [([sound, bad], 0), ([bad, sound], 1)] {
                 let chosen = choose(&halves.concat(), Path::new("db")).unwrap();
-                assert_eq!(chosen, Chosen { superblock: block(4), slot, other_damaged: true });
+                assert_eq!(chosen, Chosen { superblock: block(4), slot, other: OtherSuperblock::Damaged });
             }
             let neither = choose(&[bad, bad].concat(), Path::new("db"));
             assert!(matches!(neither, Err(Error::CorruptMeta { .. })), "{neither:?}");
@@ -382,7 +407,7 @@ pub(crate) mod tests {
         let mut damaged = newer;
         damaged[100] ^= 1;
         let chosen = choose(&[damaged, known].concat(), Path::new("db")).unwrap();
-        assert_eq!(chosen, Chosen { superblock: block(5), slot: 1, other_damaged: true });
+        assert_eq!(chosen, Chosen { superblock: block(5), slot: 1, other: OtherSuperblock::Damaged });
     }
 
     proptest! {

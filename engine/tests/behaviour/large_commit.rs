@@ -4,7 +4,7 @@
 use crate::workload::stores::STORES;
 use duramen::db::StoreKind;
 use duramen::io::{OpenMode, Volume};
-use duramen::{Database, Durability, Error, Result, TableDef};
+use duramen::{Codec, Database, Durability, Error, Key, Result, TableDef, Value};
 use duramen_sim::{Cut, CutChoice, FailingVolume, HookedVolume, Hooks};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -391,5 +391,33 @@ fn finish_without_room(store: StoreKind) -> Result<()> {
         assert_eq!(db.verify(|_| ())?.findings, []);
     }
     assert!(refused > 0, "no opening was without room");
+    Ok(())
+}
+
+/// A run of new keys can be longer than all offsets of a page, and then only a part of it goes to this page.
+#[test]
+fn ascending_integers_of_one_commit_fill_pages_of_64_kib() -> Result<()> {
+    fn fill<K: Key + for<'k> Key<Ref<'k> = K>, V: Value>(
+        codec: Codec,
+        key: impl Fn(u32) -> K,
+        value: V::Ref<'static>,
+    ) -> Result<()> {
+        let table = TableDef::<K, V>::new("t").codec(codec);
+        let db = Database::builder().page_size(65_536).in_memory()?;
+        let tx = db.begin_write()?;
+        let mut open = tx.open_table(table)?;
+        (0..30_000).try_for_each(|n| open.put(key(n), value))?;
+        drop(open);
+        tx.commit()?;
+        assert_eq!(db.verify(|_| ())?.findings, [], "{codec}");
+        assert_eq!(db.begin_read()?.open_table(table)?.iter().count(), 30_000, "{codec}");
+        Ok(())
+    }
+    for codec in Codec::ALL {
+        fill::<u64, ()>(codec, |n| u64::from(n) << 16, ())?;
+        fill::<u64, u32>(codec, |n| u64::from(n) << 40, 7)?;
+        fill::<u32, ()>(codec, |n| n << 8, ())?;
+        fill::<u32, u8>(codec, |n| n << 16, 7)?;
+    }
     Ok(())
 }

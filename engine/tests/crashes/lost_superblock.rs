@@ -203,36 +203,73 @@ impl Hooks for FailedWrite {
     }
 }
 
+/// The files of a killed process whose last checkpoint could write only one of its two superblocks, and the log after
+/// it. All keys of [`TABLE`] have the value 6.
+fn with_an_older_superblock(store: StoreKind, keys: u32) -> Result<MemoryVolume> {
+    let (volume, failed) = (Arc::new(MemoryVolume::new()), Arc::new(FailedWrite::default()));
+    let hooked = Arc::new(HookedVolume::new(volume.clone(), failed.clone()));
+    let db = options().store(store).superseded_bytes(64 << 10).create_on(hooked, NAME)?;
+    change(&db, TABLE, 0..keys, Some(1))?;
+    db.checkpoint()?;
+    for value in 2..7 {
+        if value == 5 {
+            failed.0.store(2, Ordering::Release);
+            // Only the store with places takes checkpoints of them.
+            assert!(store == StoreKind::Table || db.checkpoint().is_err());
+        }
+        for first in (0..keys).step_by(100) {
+            change(&db, TABLE, first..first + 100, Some(value))?;
+            // No checkpoint comes after the one that fails.
+            while (value < 5 || failed.0.load(Ordering::Acquire) > 0) && matches!(db.maintain(), Ok(true)) {}
+        }
+    }
+    assert_eq!(failed.0.load(Ordering::Acquire), 0, "a write has failed");
+    let killed = MemoryVolume::new();
+    copy(&volume, &killed, NAME)?;
+    Ok(killed)
+}
+
 /// If the second of the two writes fails, the older superblock stays valid. So its places are not used again.
 #[test]
 fn a_checkpoint_that_writes_one_of_two_superblocks_frees_no_places() -> Result<()> {
+    // Several times as many as the cache has room for.
+    let keys = 8 * KEYS;
     for (store, damaged) in STORES.into_iter().flat_map(|store| [(store, 0), (store, 1)]) {
-        let (volume, failed) = (Arc::new(MemoryVolume::new()), Arc::new(FailedWrite::default()));
-        let hooked = Arc::new(HookedVolume::new(volume.clone(), failed.clone()));
-        let db = options().store(store).superseded_bytes(64 << 10).create_on(hooked, NAME)?;
-        // Several times as many as the cache has room for.
-        let keys = 8 * KEYS;
-        change(&db, TABLE, 0..keys, Some(1))?;
-        db.checkpoint()?;
-        for value in 2..7 {
-            if value == 5 {
-                failed.0.store(2, Ordering::Release);
-                // Only the store with places takes checkpoints of them.
-                assert!(store == StoreKind::Table || db.checkpoint().is_err());
-            }
-            for first in (0..keys).step_by(100) {
-                change(&db, TABLE, first..first + 100, Some(value))?;
-                // No checkpoint comes after the one that fails.
-                while (value < 5 || failed.0.load(Ordering::Acquire) > 0) && matches!(db.maintain(), Ok(true)) {}
-            }
-        }
-        assert_eq!(failed.0.load(Ordering::Acquire), 0, "a write has failed");
-        let killed = MemoryVolume::new();
-        copy(&volume, &killed, NAME)?;
+        let killed = with_an_older_superblock(store, keys)?;
         killed.open(NAME, OpenMode::Write)?.write_at(damaged * SUPERBLOCK + 100, &[0xa5; 8])?;
         let db = options().open_on(Arc::new(killed), NAME)?;
         assert_eq!(db.verify(|_| ())?.findings, [], "{store}, superblock {damaged}");
         assert_eq!(count(&db, TABLE, 6)?, keys as usize, "{store}, superblock {damaged}");
+    }
+    Ok(())
+}
+
+/// A recovery does not know the places that the older superblock refers to. So it writes the newer one to both slots
+/// before it uses a place.
+#[test]
+fn a_recovery_beside_an_older_superblock_uses_none_of_its_places() -> Result<()> {
+    let keys = 4 * KEYS;
+    let killed = with_an_older_superblock(StoreKind::Table, keys)?;
+    let volume = FailingVolume::new(1);
+    for name in killed.list(NAME)? {
+        let file = killed.open(&name, OpenMode::Read)?;
+        let mut bytes = vec![0; usize::try_from(file.size()?).unwrap()];
+        file.read_at(0, &mut bytes)?;
+        let file = volume.open(&name, OpenMode::CreateNew)?;
+        file.write_at(0, &bytes)?;
+        file.sync()?;
+    }
+    volume.sync()?;
+    let before = volume.events();
+    drop(options().open_on(Arc::new(volume.clone()), NAME)?);
+    let events = volume.events() - before;
+    for (part, damaged) in (0..12).flat_map(|part| [(part, 0), (part, 1)]) {
+        let cut = Cut { event: before + events * part / 12, choice: CutChoice::KeepAll };
+        let after = volume.crash(cut);
+        after.flip_bits(NAME, damaged * SUPERBLOCK + 100, 0xa5)?;
+        let db = options().open_on(Arc::new(after), NAME)?;
+        assert_eq!(db.verify(|_| ())?.findings, [], "superblock {damaged}, {cut:?}");
+        assert_eq!(count(&db, TABLE, 6)?, keys as usize, "superblock {damaged}, {cut:?}");
     }
     Ok(())
 }

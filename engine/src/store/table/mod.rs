@@ -90,7 +90,19 @@ pub(super) struct PageTableState {
     freezes: u64,
 }
 
+/// Numbers of chunks of the page table.
+#[derive(Clone, Copy, Debug)]
+struct ChunkCounts {
+    all: usize,
+    /// The chunks that the running checkpoint and the next one write.
+    unwritten: usize,
+}
+
 impl PageTableState {
+    fn chunk_counts(&self) -> ChunkCounts {
+        ChunkCounts { all: self.table.chunks(), unwritten: self.table.changed_chunks() + self.captured.len() }
+    }
+
     /// Sets a page's entry. The caller passes the result to [`Space::free`]. Without the page's chunk nothing is
     /// changed.
     fn replace(&mut self, id: PageId, new: Option<PageEntry>) -> Result<Replaced, Missing> {
@@ -128,8 +140,9 @@ pub(crate) struct TableStore {
     /// Counts of grains. Readers use them without a lock; a thread that changes what they count stores them afterwards.
     superseded: AtomicU64,
     live: AtomicU64,
-    /// The number of chunks of the page table, kept in the same way.
+    /// [`PageTableState::chunk_counts`], kept in the same way.
     chunks: AtomicUsize,
+    unwritten_chunks: AtomicUsize,
     /// A lower bound of the images of the greatest length that still have room in the file.
     /// [`StoreRoom::ensure_room`] counts them, and each allocation subtracts the places that it may have taken. Changed
     /// under the lock of the space only.
@@ -217,6 +230,7 @@ impl TableStore {
             superseded: AtomicU64::new(0),
             live: AtomicU64::new(0),
             chunks: AtomicUsize::new(0),
+            unwritten_chunks: AtomicUsize::new(0),
             free_places: AtomicU64::new(0),
             promised: AtomicU64::new(0),
             most_promised: AtomicU64::new(0),
@@ -301,7 +315,15 @@ impl TableStore {
     /// Passes on the counts of the page table.
     fn pass_on_counts(&self, state: &PageTableState) {
         self.live.store(state.table.live(), atomic::Ordering::Relaxed);
-        self.chunks.store(state.table.chunks(), atomic::Ordering::Relaxed);
+        let ChunkCounts { all, unwritten } = state.chunk_counts();
+        self.chunks.store(all, atomic::Ordering::Relaxed);
+        self.unwritten_chunks.store(unwritten, atomic::Ordering::Relaxed);
+    }
+
+    /// The counts that were passed on last.
+    fn chunk_counts(&self) -> ChunkCounts {
+        let load = |count: &AtomicUsize| count.load(atomic::Ordering::Relaxed);
+        ChunkCounts { all: load(&self.chunks), unwritten: load(&self.unwritten_chunks) }
     }
 
     /// Writes runs of bytes at their grains, which have been taken.

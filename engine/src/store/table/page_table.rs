@@ -161,6 +161,11 @@ impl PageTable {
         self.chunks.len()
     }
 
+    /// The number of chunks that have changed since the last capture.
+    pub(crate) fn changed_chunks(&self) -> usize {
+        self.changed.len()
+    }
+
     /// The chunk at `index`, if it is in memory; `None` if none of its pages has an image.
     fn chunk(&self, index: usize) -> Result<Option<&Chunk>, Missing> {
         match self.chunks.get(index) {

@@ -143,7 +143,7 @@ impl TableStore {
     /// checkpoint count as used.
     pub(super) fn shrink(&self, images: u64) -> Result<()> {
         let mut len = self.len.lock();
-        let chunks = self.state.lock().table.chunks();
+        let chunks = self.state.lock().chunk_counts();
         let mut space = self.space.lock();
         let places = if images == 0 { 0 } else { self.places_for(chunks, images) };
         let end = space.allocator.end_with(places) * GRAIN as u64;
@@ -163,7 +163,7 @@ impl TableStore {
             return;
         }
         let mut len = self.len.lock();
-        let chunks = self.state.lock().table.chunks();
+        let chunks = self.state.lock().chunk_counts();
         let mut space = self.space.lock();
         let spare = (*len / SPARE_PART / GRAIN as u64 / self.longest_image()).max(LEAST_SPARE);
         let end = space.allocator.end_with(self.places_for(chunks, most) + spare);

@@ -1,12 +1,12 @@
 //! Space in the file. The file grows only with space reserved on the device for its whole length, so that no write into
 //! it fails on a full device. Places are allocated inside the file; the allocator chooses them.
 
-use super::TableStore;
 use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, GROUP_BYTES, GROUP_CHUNKS};
 use super::image::IMAGE_HEADER;
 use super::place::{Extent, GRAIN, Location, grains_of};
 use super::region::REGION;
 use super::space::Space;
+use super::{ChunkCounts, TableStore};
 use crate::base::{Error, Result};
 use crate::store::compress::{DICTIONARY_BYTES, POLICY_BYTES};
 use std::sync::atomic::Ordering;
@@ -69,7 +69,7 @@ impl TableStore {
         // is stored before the places are read, and `cut_free_end` stores the places before it reads the promise. So
         // one of the two sees the other.
         self.promised.store(images, Ordering::SeqCst);
-        if self.places_for(self.chunks.load(Ordering::Relaxed), images) <= self.free_places.load(Ordering::SeqCst) {
+        if self.places_for(self.chunk_counts(), images) <= self.free_places.load(Ordering::SeqCst) {
             return Ok(());
         }
         loop {
@@ -79,7 +79,7 @@ impl TableStore {
                 let chunks = {
                     let state = self.state.lock();
                     self.pass_on_counts(&state);
-                    state.table.chunks()
+                    state.chunk_counts()
                 };
                 let mut space = self.space.lock();
                 let free = space.allocator.longest_places(*len / GRAIN as u64);
@@ -109,9 +109,11 @@ impl TableStore {
     }
 
     /// The places needed for this number of images of the greatest length, and for the page table after them, which has
-    /// this number of chunks now.
-    pub(super) fn places_for(&self, chunks: usize, images: u64) -> u64 {
-        let chunks = chunks as u64 + images / CHUNK_PAGES as u64 + 1;
+    /// these numbers of chunks now.
+    pub(super) fn places_for(&self, ChunkCounts { all, unwritten }: ChunkCounts, images: u64) -> u64 {
+        let chunks = all as u64 + images / CHUNK_PAGES as u64 + 1;
+        // Each image may be of another chunk. The images of the other chunks are written already.
+        let most_written = unwritten as u64 + images;
         let policies = self.compression.policy_count() * POLICY_BYTES;
         let dictionaries = self.compression.dictionaries().len() * DICTIONARY_BYTES;
         let groups = chunks.div_ceil(GROUP_CHUNKS as u64);
@@ -123,7 +125,8 @@ impl TableStore {
             true => (1, 1, MOST_THREADS),
             false => (in_place(CHUNK_BYTES), in_place(GROUP_BYTES), 0),
         };
-        let table = chunks.min(images).div_ceil(chunks_in_place) + groups.min(images).div_ceil(groups_in_place);
+        let table =
+            chunks.min(most_written).div_ceil(chunks_in_place) + groups.min(most_written).div_ceil(groups_in_place);
         (images + table + directory.div_ceil(longest_place) + others) * self.most_lost()
     }
 

@@ -207,3 +207,17 @@ fn keys_in_order_fill_pages_of_blocks() {
         assert_eq!(longest_block(&store), rule.most(), "{kind:?}");
     }
 }
+
+/// The shortest separator is always that of the first cut, which takes one entry off.
+#[test]
+fn a_longer_record_needs_few_splits_however_wide_the_rule_looks_for_separators() {
+    let widest = SeparatorRule::Tail { radius: SeparatorRule::WIDEST };
+    let store = VecStore::new(65_536);
+    let tree = new_tree(&store, layout(KeyListKind::MyIsam, RecordListKind::Variable, widest));
+    let key = |len: usize| vec![b'x'; len];
+    (0..9000).for_each(|len| assert!(!put(&tree, &store, &key(len), b"")));
+    assert_eq!(store.allocated().len(), 1, "all keys are in the root");
+    assert!(put(&tree, &store, &key(8999), &[7; 10_000]));
+    assert!(store.allocated().len() < 8, "{} pages", store.allocated().len());
+    check(&tree, &store, &[]);
+}

@@ -209,9 +209,8 @@ impl<'a> Redo<'a> {
                     if self.found.freed.contains(page) {
                         continue;
                     }
-                    if lsn >= self.store_lsn && self.store.install(page, place, lsn)? {
-                        self.broken.remove(&page);
-                        self.pool.forget(page);
+                    if lsn >= self.store_lsn {
+                        self.install(page, place, lsn)?;
                     }
                 }
                 Record::Progress { done, last } => {
@@ -235,14 +234,23 @@ impl<'a> Redo<'a> {
         if let Some(transaction) = self.pieces.push(&batch.payload, batch.start)? {
             transaction.named().try_for_each(|page| self.note_page(page, batch.start))?;
             if batch.end > self.store_lsn {
-                let is_kept = |(page, _): &(PageId, PlaceBytes)| !self.found.freed.contains(*page);
-                for (page, place) in transaction.places().filter(is_kept) {
-                    if self.store.install(page, place, batch.start)? {
-                        self.broken.remove(&page);
+                for (page, place) in transaction.places() {
+                    if !self.found.freed.contains(page) {
+                        self.install(page, place, batch.start)?;
                     }
                 }
             }
             self.found.unfinished = Some(transaction);
+        }
+        Ok(())
+    }
+
+    /// Installs the place of a page that was written outside the log. The pool may have what the id was used for
+    /// before.
+    fn install(&mut self, page: PageId, place: PlaceBytes, lsn: Lsn) -> Result<()> {
+        if self.store.install(page, place, lsn)? {
+            self.broken.remove(&page);
+            self.pool.forget(page);
         }
         Ok(())
     }

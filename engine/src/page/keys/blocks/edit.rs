@@ -318,6 +318,11 @@ pub(super) fn splice<T: IntKey>(
         return Err(format!("blocks {range:?} are not within the list"));
     }
     if pieces.len() != range.len() {
+        // Offsets of a list that is longer than any page have no 16 bits.
+        let index_bytes = |blocks: usize| blocks * entry_bytes::<T>(codec);
+        if used + added + index_bytes(pieces.len()) > room + (to - from) + index_bytes(range.len()) {
+            return Ok(None);
+        }
         let out = spliced(list, &place, &index, range, pieces);
         return Ok(put_all(list, &out, used, room));
     }

@@ -1,6 +1,7 @@
 //! Tests of the free end of the file, which a checkpoint cuts off.
 
 use super::*;
+use crate::base::bytes;
 use crate::store::tests::model::Subject;
 
 fn checkpoint(store: &TableStore) {
@@ -30,7 +31,7 @@ fn a_checkpoint_cuts_off_a_free_end_and_leaves_the_promised_room() {
     let cut = disk.size().unwrap();
     assert!(cut < full / 2, "{cut} of {full}");
     assert_eq!(store.stats().file_bytes, cut);
-    let chunks = store.state.lock().table.chunks();
+    let chunks = store.state.lock().chunk_counts();
     let free = store.space.lock().allocator.longest_places(cut / GRAIN as u64);
     assert!(free >= store.places_for(chunks, 400) + relocate::LEAST_SPARE, "{free} places");
     disk.set_room(cut);
@@ -113,4 +114,31 @@ fn promised_room_is_enough_if_places_begin_at_blocks() {
     checkpoint(&store);
     assert_eq!(disk.size().unwrap(), len);
     store.check();
+}
+
+/// Pages of many chunks are written one by one, as evictions do, each with room for itself.
+#[test]
+fn a_full_device_has_room_for_the_chunks_of_pages_that_are_written_already() {
+    let disk = disk();
+    let store = create(&disk);
+    let page = |number: u32| PageId(number * bytes::u32_of(CHUNK_PAGES) + 1);
+    let mut written = 0;
+    loop {
+        if written == 150 {
+            disk.set_room(disk.size().unwrap());
+        }
+        match store.ensure_room(1) {
+            Ok(()) => store.write(page(written), &sample(page(written).0, 1, 7)).unwrap(),
+            Err(Error::Full { .. }) => break,
+            Err(other) => panic!("{other}"),
+        }
+        written += 1;
+    }
+    assert!((150..390).contains(&written), "{written} pages");
+    checkpoint(&store);
+    store.check();
+    let (store, mut found) = (open(&disk).unwrap(), vec![0; PAGE_SIZE]);
+    for number in 0..written {
+        assert!(store.read(page(number), &mut found).unwrap().is_some(), "page {}", page(number));
+    }
 }
