@@ -167,7 +167,7 @@ fn a_child_process_does_not_remove_an_unfinished_database_of_its_parent() -> Res
     Ok(())
 }
 
-/// Keeps the writes of large pieces waiting.
+/// Keeps a thread waiting that writes large pieces or syncs the log at intervals.
 #[derive(Debug, Default)]
 struct Gate {
     state: Mutex<GateState>,
@@ -193,13 +193,23 @@ impl Gate {
     }
 }
 
-impl Hooks for Gate {
-    fn before_write(&self, _name: &str, _offset: u64, _len: usize) -> Result<()> {
-        if std::thread::current().name() == Some("duramen-pages") {
+impl Gate {
+    fn pass(&self, thread: &str) -> Result<()> {
+        if std::thread::current().name() == Some(thread) {
             self.change(|state| state.waiting = true);
             self.wait(|state| state.is_open);
         }
         Ok(())
+    }
+}
+
+impl Hooks for Gate {
+    fn before_write(&self, _name: &str, _offset: u64, _len: usize) -> Result<()> {
+        self.pass("duramen-pages")
+    }
+
+    fn before_sync(&self, _name: Option<&str>) -> Result<()> {
+        self.pass("duramen-sync")
     }
 }
 
@@ -230,6 +240,32 @@ fn a_child_process_does_not_wait_for_a_thread_of_its_parent_that_writes_pages() 
     assert_eq!(keys(&db)?, 1);
     assert_eq!(db.verify(|_| ())?.findings, []);
     Ok(())
+}
+
+/// A read of the child process needs a frame, and all frames have changes whose log is not durable.
+#[test]
+fn a_child_process_does_not_wait_for_a_sync_of_its_parent() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = Arc::new(Gate::default());
+    let volume = Arc::new(HookedVolume::new(Arc::new(FileVolume::open(folder.path())?), gate.clone()));
+    let db = options().flush_interval(Duration::from_millis(1)).create_on(volume, "f")?;
+    put_large(&db, 0..6000, 0)?;
+    let mut tx = db.begin_write()?;
+    tx.set_durability(Durability::Interval);
+    tx.open_table(TABLE)?.put(&1, &1)?;
+    tx.commit()?;
+    gate.wait(|state| state.waiting);
+    put_large(&db, 4400..6000, 1)?;
+    let db = in_child(db, |db| {
+        assert!(is_refused(db.maintain()) && is_refused(db.compact(|_| ())));
+        let reader = db.begin_read().unwrap();
+        let table = reader.open_table(LARGE).unwrap();
+        let read = (0..6000u64).try_for_each(|key| table.get(&key).map(drop));
+        assert!(is_refused(read), "no page was evicted");
+    });
+    gate.change(|state| state.is_open = true);
+    assert_eq!(keys(&db)?, 1);
+    db.close()
 }
 
 /// A thread of the parent often holds the locks of the snapshots at the time of the fork.
@@ -294,6 +330,8 @@ fn files_and_folders_of_the_parent_can_only_be_read_in_a_child_process() -> Resu
     let (volume, _, locked) = in_child((volume, one, locked), |(volume, one, locked)| {
         assert!(is_refused(one.write_at(0, b"x")) && is_refused(one.trim(0, 4096)) && is_refused(one.resize(0)));
         assert!(is_refused(one.reserve(1 << 20)));
+        // The system reports a failed write to the first sync of any process that shares the open file.
+        assert!(is_refused(one.sync()) && is_refused(volume.sync()));
         assert!(is_refused(volume.open("new", OpenMode::CreateNew)) && is_refused(volume.create_beside("new", "one")));
         assert!(is_refused(volume.open("one", OpenMode::Write)) && is_refused(volume.lock("one", true)));
         assert!(is_refused(volume.share_permissions("one", "other")) && is_refused(volume.remove("one")));

@@ -279,6 +279,7 @@ impl Database {
     }
 
     /// Does one round of background work. Returns false if there was none. Only needed without [`Builder::background`].
+    /// It may wait until a writing transaction ends: do not call it in a thread that holds one.
     ///
     /// ```
     /// # use duramen::{Database, TableDef};
@@ -299,6 +300,7 @@ impl Database {
     /// # Errors
     /// Errors of reading and writing.
     pub fn maintain(&self) -> Result<bool> {
+        self.shared.check_writable()?;
         // The other work can fail, or wait for a transaction.
         self.shared.engine.sync_lazy()?;
         let wrote = self.shared.write_dirty_pages()?;

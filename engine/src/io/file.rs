@@ -112,6 +112,8 @@ impl Disk for FileDisk {
     }
 
     fn sync(&self) -> Result<()> {
+        // A failed write is reported to one process only: to the first that syncs.
+        self.opener.check(&self.path)?;
         let resizes = self.resizes.load(Ordering::Acquire);
         if self.synced_resizes.load(Ordering::Acquire) >= resizes {
             return self.file.sync_data().map_err(|e| Error::sync("cannot sync", &self.path, e));

@@ -283,6 +283,7 @@ impl Volume for FileVolume {
     }
 
     fn sync(&self) -> Result<()> {
+        self.opener.check(&self.path(""))?;
         self.handle.sync_all().map_err(|e| Error::sync("cannot sync the folder", self.path(""), e))
     }
 

@@ -27,7 +27,7 @@ use super::tail::{Older, Tail};
 use super::writer::Log;
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, Result, checksum::chained};
-use crate::io::Disk;
+use crate::io::{Disk, Opener};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -158,6 +158,7 @@ impl Log {
             return Err(error);
         }
         Ok(Log {
+            opener: Opener::this(),
             seed: config.seed(),
             epoch: header.epoch,
             appended: AtomicU64::new(header.start.0),

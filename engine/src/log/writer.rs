@@ -12,6 +12,7 @@ use super::rotation::Rotation;
 use super::tail::Tail;
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, Result};
+use crate::io::Opener;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -23,6 +24,7 @@ const OFTEN: u64 = 256 << 10;
 #[derive(Debug)]
 pub struct Log {
     pub(super) config: LogConfig,
+    pub(super) opener: Opener,
     pub(super) seed: u32,
     pub(super) epoch: u32,
     pub(super) appended: AtomicU64,
@@ -170,6 +172,10 @@ impl Watermark for Log {
         if lsn > self.next_lsn() {
             let expected = format!("at most {}, the end of the log", self.next_lsn());
             return Err(Error::Option { option: "lsn to make durable", value: lsn.to_string(), expected });
+        }
+        // The thread that leads may be one of the parent process.
+        if !self.opener.is_this() {
+            return Err(Error::Forked { path: self.config.volume.path(&self.config.prefix) });
         }
         let Some(leader) = self.group.wait_or_lead(lsn)? else { return Ok(false) };
         let (disk, end) = {

@@ -111,14 +111,21 @@ impl Engine {
             self.redo_work.begin(log.written());
             (segments, redo, unfinished)
         };
-        self.pool.flush_before(redo)?;
+        self.pool.flush_before_while(redo, || self.check_poison())?;
         let redo = redo.min(unfinished);
         self.finish_store(store, Some(redo))?;
         self.checkpoints.begun_segment.store(false, Ordering::Release);
         if unfinished == Lsn::MAX {
             self.redo_work.finish();
         }
-        log.remove_before(redo)?;
+        match log.remove_before(redo) {
+            Err(cause @ Error::Poisoned { .. }) => return Err(cause),
+            // The checkpoint is durable.
+            Err(cause) => {
+                tracing::warn!(%cause, "cannot remove log segments that are not needed; the next checkpoint tries again")
+            }
+            Ok(()) => {}
+        }
         self.release_withheld(redo);
         self.move_end(store);
         Ok(segments)

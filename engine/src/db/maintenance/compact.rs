@@ -77,6 +77,7 @@ impl Database {
     /// [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage).
     pub fn compact(&self, mut progress: impl FnMut(Progress)) -> Result<CompactReport> {
         let shared = self.shared();
+        shared.check_writable()?;
         let _one = shared.compaction.lock();
         self.compact_to(None, &mut progress)
     }

@@ -8,7 +8,7 @@
 //! threads are writing, and begins again if one of them fails. [`Pool::dirty_pages`] counts the page until the store
 //! has the copy, so that no commit is promised its place.
 
-use super::frame::{CLEAN, Frame, NO_PAGE, ReadGuard};
+use super::frame::{CLEAN, Frame, LATCH_WAIT, NO_PAGE, ReadGuard};
 use super::{Backing, Pool};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::page::Page;
@@ -18,8 +18,6 @@ use std::time::{Duration, Instant};
 
 /// Bytes of pages that are written together.
 const GROUP: usize = 1 << 20;
-/// How long to wait for a latch while other pages are marked as being written.
-const LATCH_WAIT: Duration = Duration::from_millis(1);
 /// How long a checkpoint waits for a batch that is being applied.
 const BATCH_WAIT: Duration = Duration::from_secs(60);
 
@@ -102,8 +100,14 @@ impl Pool {
     /// Writes every page whose first change that the store lacks is before `lsn`. Waits for a batch that is being
     /// applied to end, if such a page is part of it: call it from no thread that the batch waits for.
     pub fn flush_before(&self, lsn: Lsn) -> Result<()> {
+        self.flush_before_while(lsn, || Ok(()))
+    }
+
+    /// The same, as long as `goes_on` returns no error. A batch that has failed leaves pages that are never written.
+    pub fn flush_before_while(&self, lsn: Lsn, goes_on: impl Fn() -> Result<()>) -> Result<()> {
         let (mut left, mut since) = (usize::MAX, Instant::now());
         loop {
+            goes_on()?;
             match self.flush_step(lsn)? {
                 0 => return Ok(()),
                 fewer if fewer < left => (left, since) = (fewer, Instant::now()),

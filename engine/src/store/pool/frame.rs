@@ -6,12 +6,16 @@ use crate::store::ChangedParts;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 use zerocopy::IntoBytes;
 
 /// The id of a frame that holds no page. No page has it.
 pub(super) const NO_PAGE: u32 = u32::MAX;
 /// The rec LSN of a frame whose page is the same in the store.
 pub(super) const CLEAN: u64 = u64::MAX;
+
+/// How long a thread waits for a latch before it looks whether the frame still holds the page.
+pub(super) const LATCH_WAIT: Duration = Duration::from_millis(1);
 
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
@@ -73,6 +77,55 @@ impl Frame {
     #[inline(always)]
     pub(super) fn holds(&self, id: PageId) -> bool {
         self.id.load(Ordering::Relaxed) == id.0
+    }
+
+    /// The page under its shared latch, if the frame still holds it.
+    #[inline(always)]
+    pub(super) fn read(&self, id: PageId) -> Option<ReadGuard<'_>> {
+        let page = match self.latch.try_read() {
+            Some(page) => page,
+            None => self.wait_while_held(id, || self.latch.try_read_for(LATCH_WAIT))?,
+        };
+        self.in_use(id, page)
+    }
+
+    /// The same, for a thread that holds the latch of another page: it does not wait for long. A damaged page can refer
+    /// to a page whose latch is held by a thread that waits for this one.
+    #[cold]
+    pub(super) fn read_soon(&self, id: PageId) -> Option<ReadGuard<'_>> {
+        self.in_use(id, self.latch.try_read_for(LATCH_WAIT)?)
+    }
+
+    #[inline(always)]
+    fn in_use<'f>(&self, id: PageId, page: RwLockReadGuard<'f, [u64]>) -> Option<ReadGuard<'f>> {
+        self.holds(id).then(|| {
+            self.touch();
+            ReadGuard { page }
+        })
+    }
+
+    /// The page under its exclusive latch, if the frame still holds it.
+    #[inline(always)]
+    pub(super) fn write(&self, id: PageId) -> Option<RwLockWriteGuard<'_, [u64]>> {
+        let page = match self.latch.try_write() {
+            Some(page) => page,
+            None => self.wait_while_held(id, || self.latch.try_write_for(LATCH_WAIT))?,
+        };
+        self.holds(id).then_some(page)
+    }
+
+    /// Tries to take the latch until the frame holds another page. A thread that holds latches may look for a page in a
+    /// frame that has got another page meanwhile. The thread that holds the latch of that page may wait for one of
+    /// these latches.
+    #[cold]
+    fn wait_while_held<G>(&self, id: PageId, latch: impl Fn() -> Option<G>) -> Option<G> {
+        loop {
+            match latch() {
+                Some(page) => return Some(page),
+                None if self.holds(id) => {}
+                None => return None,
+            }
+        }
     }
 
     /// Notes that the page is in use. It writes only if that was not noted before, so that the cache line stays shared
@@ -261,5 +314,32 @@ mod tests {
         frame.mark_clean(&dirty);
         frame.mark_clean(&dirty);
         assert_eq!(dirty.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_latch_of_another_page() {
+        let frame: &Frame = &Frame::<[u64; 64]>::empty();
+        frame.id.store(7, Ordering::Relaxed);
+        let (held, other) = (PageId(7), PageId(8));
+        let latch = frame.latch.write();
+        assert!(frame.read(other).is_none() && frame.write(other).is_none());
+        assert!(frame.read_soon(held).is_none(), "a thread that holds another latch waits for a short time only");
+        drop(latch);
+        assert!(frame.read(held).is_some() && frame.write(held).is_some() && frame.read_soon(held).is_some());
+        assert!(frame.read(other).is_none() && frame.write(other).is_none() && frame.read_soon(other).is_none());
+    }
+
+    #[test]
+    fn a_thread_waits_for_the_latch_of_a_page_that_stays_in_its_frame() {
+        let frame: &Frame = &Frame::<[u64; 64]>::empty();
+        frame.id.store(7, Ordering::Relaxed);
+        let latch = frame.latch.write();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| frame.read(PageId(7)).is_some());
+            let writer = scope.spawn(|| frame.write(PageId(7)).is_some());
+            std::thread::sleep(5 * LATCH_WAIT);
+            drop(latch);
+            assert!(reader.join().unwrap() && writer.join().unwrap());
+        });
     }
 }

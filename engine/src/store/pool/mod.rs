@@ -167,7 +167,7 @@ impl Pool {
     /// evicted, and errors of the device.
     #[inline]
     pub fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
-        match self.place_of(id).and_then(|frame| Self::read_in(frame, id)) {
+        match self.place_of(id).and_then(|frame| frame.read(id)) {
             Some(page) => Ok(page),
             None => self.read_missing(id),
         }
@@ -193,18 +193,8 @@ impl Pool {
                 ReadGuard { page }
             }),
             None if frame.loading.load(Ordering::Acquire) => None,
-            None => Self::read_in(frame, id),
+            None => frame.read_soon(id),
         }
-    }
-
-    /// The page under its shared latch, if the frame still holds it.
-    #[inline(always)]
-    fn read_in(frame: &Frame, id: PageId) -> Option<ReadGuard<'_>> {
-        let page = frame.latch.read();
-        frame.holds(id).then(|| {
-            frame.touch();
-            ReadGuard { page }
-        })
     }
 
     /// Repeats only if another thread has evicted or loaded the page in between.
@@ -214,7 +204,7 @@ impl Pool {
         loop {
             match self.frame_of(id) {
                 Some(frame) => {
-                    if let Some(page) = Self::read_in(frame, id) {
+                    if let Some(page) = frame.read(id) {
                         return Ok(page);
                     }
                 }
@@ -232,8 +222,7 @@ impl Pool {
         loop {
             match self.frame_of(id) {
                 Some(frame) => {
-                    let page = frame.latch.write();
-                    if frame.holds(id) {
+                    if let Some(page) = frame.write(id) {
                         frame.touch();
                         return Ok(WriteGuard::new(LatchedFrame { page, frame }, &self.counters.dirty, self.tracked));
                     }
@@ -324,10 +313,7 @@ impl Pool {
     fn latch_settled(&self, id: PageId) -> Option<LatchedFrame<'_>> {
         loop {
             let frame = self.frame_of(id)?;
-            let page = frame.latch.write();
-            if !frame.holds(id) {
-                continue;
-            }
+            let Some(page) = frame.write(id) else { continue };
             if !frame.writing.load(Ordering::Acquire) {
                 return Some(LatchedFrame { page, frame });
             }
