@@ -1,5 +1,5 @@
 //! The output of `dump`: a stream, a device, or a file. A file gets its name when it is complete, so a failed dump does
-//! not replace an older one. This file must not know the content.
+//! not replace an older one.
 
 use super::existing::{descriptor, folder, is_database, is_same, resolved};
 use crate::failure::{Failure, Result};

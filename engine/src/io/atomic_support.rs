@@ -1,5 +1,4 @@
-//! [`AtomicSupport`] says whether the file system of a folder can write blocks of 4 KiB atomically. Whether a store
-//! relies on that must not be decided in this file.
+//! [`AtomicSupport`] says whether the file system of a folder can write blocks of 4 KiB atomically.
 
 use super::FileVolume;
 

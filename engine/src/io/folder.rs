@@ -1,7 +1,7 @@
 //! [`Volume`] for folders of the operating system, with advisory locks and file permissions.
 //!
 //! The folder is resolved once and then held open. A later change of the working folder, or a new name of a parent
-//! folder, does not change which files are opened. This file must not know what the files are for.
+//! folder, does not change which files are opened.
 
 use super::{DeviceDisk, Disk, FileDisk, LockGuard, Locked, OpenMode, Opener, Volume};
 use crate::base::{Error, Result};

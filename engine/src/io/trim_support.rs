@@ -1,4 +1,4 @@
-//! [`TrimSupport`] says whether the file system of a folder can punch holes. This file must not decide when to trim.
+//! [`TrimSupport`] says whether the file system of a folder can punch holes.
 
 use super::FileVolume;
 

@@ -1,5 +1,4 @@
-//! [`LogReader`] reads the log batch by batch, up to the end of the valid batches. Writing, and the meaning of a batch,
-//! must not be here.
+//! [`LogReader`] reads the log batch by batch, up to the end of the valid batches.
 
 use super::batch::{BATCH_HEADER, Batch, BatchHeader};
 use super::segment::{self, SEGMENT_HEADER, SegmentHeader};

@@ -1,4 +1,4 @@
-//! How the segments of a [`Log`] are begun, used again and removed. The writing of batches must not be in this file.
+//! How the segments of a [`Log`] are begun, used again and removed.
 //!
 //! A segment that a checkpoint no longer needs becomes a **spare file**, and later a segment again. Each of these
 //! steps is durable before the next:

@@ -1,5 +1,4 @@
-//! The full check of a page's structure, which runs once when its bytes come from a device. The check that a page is
-//! the right one for its parent, and that its children exist, must not be in this file.
+//! The full check of a page's structure, which runs once when its bytes come from a device.
 
 use super::header::{self, PageKind};
 use super::keys::{KeyListKind, KeyWalk};

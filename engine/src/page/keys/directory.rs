@@ -1,5 +1,5 @@
 //! The directory in front of a key list whose keys are in groups: where each group begins and the head of its first
-//! key. The meaning of a group and of its offset must not be in this file.
+//! key.
 //!
 //! The layout is `[groups u16] [group; groups]`, where a group is `head u32 | first slot u16 | offset u16`.
 

@@ -1,5 +1,5 @@
 //! The interface of a key list: each list has one implementation of [`Scheme`], one of [`List`] to read it and one of
-//! [`Build`] to build it. `table` has all lists. Byte layouts must not be in this file.
+//! [`Build`] to build it. `table` has all lists.
 
 use super::row::Lead;
 use super::{Blocks, InsertPlan, KeyListKind, KeyPlace, KeyRow, KeyState, OutOfLine, WalkPosition, Walked};

@@ -1,6 +1,5 @@
 //! The buffer pool: it finds the frame of a page, and reads a missing page into a frame. `evict` chooses the frames to
-//! reuse, `stock` keeps frames ready for that, and `flush` writes pages. The meaning of a page must not be in this
-//! folder.
+//! reuse, `stock` keeps frames ready for that, and `flush` writes pages.
 //!
 //! The pool uses array translation: an array from page id to frame instead of a hash table. The page of a frame changes
 //! only under the frame's exclusive latch. So a thread that holds the latch and finds the right page id in the frame

@@ -1,5 +1,4 @@
-//! Decides which delta blocks of a page are valid (which of them *count*), and applies them. Reads and writes must not
-//! be in this file.
+//! Decides which delta blocks of a page are valid (which of them *count*), and applies them.
 //!
 //! A delta counts if it was written for this image of the slot and for exactly the deltas before it: its checksum of
 //! the resulting page must be right. So a chain ends at the first delta that was not written, even if later ones were.
@@ -19,7 +18,7 @@ use crate::store::ChangedParts;
 pub(super) struct Base {
     pub(super) stamp: ImageStamp,
     pub(super) lsn: Lsn,
-    /// See [`super::choice::Choice::void_turn`].
+    /// The turn of the image in the other slot, if that one is newer and has a change that the log has lost.
     pub(super) void_turn: Option<u8>,
 }
 

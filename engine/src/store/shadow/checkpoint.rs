@@ -15,7 +15,7 @@ use std::ops::Range;
 /// Pages whose slots are trimmed while no image can be written.
 const TRIM_PAGES: usize = 64;
 
-/// See [`ShadowStore::must_trim`].
+/// If trims take long, a checkpoint trims when one page in this many has something to be trimmed.
 const LAZY: u64 = 8;
 
 impl ShadowStore {

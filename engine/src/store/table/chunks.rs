@@ -1,4 +1,4 @@
-//! Reads chunks of the page table when they are needed. This file must not know the encoding of a chunk.
+//! Reads chunks of the page table when they are needed.
 //!
 //! The lock of the page table is not held while the device works. So an operation that needs a chunk that is not in
 //! memory starts again after the chunk has been read.

@@ -1,5 +1,4 @@
-//! Closes the store with a free map, and checks that the free map and the page table agree. The encoding of the map
-//! must not be in this file.
+//! Closes the store with a free map, and checks that the free map and the page table agree.
 //!
 //! An opening that finds a free map reads it and checks only the checksums of the chunks. Otherwise it decodes all
 //! chunks: it keeps 16 MiB of them, and for every chunk a bitmap of 32 bytes with the pages that have an image. The

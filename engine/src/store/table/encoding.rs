@@ -1,5 +1,4 @@
-//! The bytes of the page table: chunks, groups of chunks, and the directory of the groups. This file must not know
-//! which chunks are in memory, and where the bytes are.
+//! The bytes of the page table: chunks, groups of chunks, and the directory of the groups.
 //!
 //! A chunk is 256 locations of 12 bytes, one for each page (zeros: no image). A group is up to 128 such locations, one
 //! for each chunk (zeros: no chunk), and ends with a whole grain. The directory has one for each group (zeros: no

@@ -341,7 +341,7 @@ fn too_long(id: PageId) -> Error {
 impl PageStore for TableStore {}
 
 impl StoreReads for TableStore {
-    /// True also if that cannot be known: reading the page says why.
+    /// True also if the page table cannot be read: reading the page then returns the error.
     fn exists(&self, id: PageId) -> bool {
         self.location(id).map_or(true, |at| at.is_some())
     }

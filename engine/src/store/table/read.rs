@@ -1,4 +1,4 @@
-//! Reads a page from its image. This file must not decide which image is the newest one: the page table names it.
+//! Reads a page from its image. The page table names the newest image.
 //!
 //! An image that fits into the memory of its page is read into that memory and unpacked there, without a buffer. If it
 //! is compressed, it is decompressed from there into a buffer, and unpacked from the buffer into the page.
@@ -114,7 +114,7 @@ impl TableStore {
                 let ImageContent { encoding, bytes } = open_image(image, id, at.crc)?;
                 Ok(dictionary_of(encoding, bytes))
             });
-            // See `read_newest`.
+            // If the page has moved meanwhile, the bytes read may be those of another page: then there is another try.
             if named.is_ok() || self.location(id)? == Some(at) {
                 return named;
             }

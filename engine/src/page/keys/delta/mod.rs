@@ -2,7 +2,7 @@
 //! the rest. There is one encoding and two ways to search. *MyISAM* reads the entries from the first one on.
 //! *WiredTiger* stores about every [`DISTANCE`]th key whole (*roll-forward distance control*) and begins at the last
 //! whole key below the sought one, or it halves the entries that one base key completes (`best`). This file reads,
-//! searches and checks a list; `edit` changes it. Page prefixes, fences and long keys must not be in this folder.
+//! searches and checks a list; `edit` changes it.
 //!
 //! The layout of MyISAM is `[entries]`, that of WiredTiger `[directory] [entries]`. A group's offset is that of its
 //! first entry, which shares nothing, so that its key is whole. An entry is
