@@ -26,11 +26,11 @@ fn what(error: &Error) -> String {
 /// The advice for an error, if it differs from the advice of the library.
 fn advice(error: &Error) -> Option<&'static str> {
     Some(match error {
-        Error::NotFound { .. } => ": load, put and push make a new one, and restore makes one from a dump",
+        Error::NotFound { .. } => ": load, put and push create one, and restore creates one from a dump",
         Error::Exists { .. } => ": remove it first, or choose another name",
         Error::Locked { .. } => ": wait for the other process to end, or stop it",
         Error::NeedsRecovery { .. } => {
-            ": run any command on it once as a user who may write to it and to its folder, which recovers it"
+            ": any command recovers it, if run by a user who can write to the file and its folder"
         }
         Error::FormatVersion { .. } => {
             ": dump it with a version of Duramen that reads this format, and restore the dump with this version"
@@ -100,9 +100,9 @@ mod tests {
     fn advice_names_commands_and_options() {
         let path = || "t.duramen".into();
         for (error, advised) in [
-            (Error::NotFound { path: path() }, "restore makes one"),
+            (Error::NotFound { path: path() }, "restore creates one"),
             (Error::Exists { path: path() }, "remove it first"),
-            (Error::NeedsRecovery { path: path() }, "run any command"),
+            (Error::NeedsRecovery { path: path() }, "any command recovers it"),
             (Error::CacheFull { frames: 7 }, "--cache"),
         ] {
             let message = words(&error);

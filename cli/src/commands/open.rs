@@ -11,7 +11,7 @@ use duramen::db::{Damage, DatabaseStats, NewDatabase, ReadOnlyUntypedTable, Stor
 use duramen::{Builder, Database, Error, TableInfo, TableOptions};
 use std::io;
 
-/// Opens a database to read it. Recovers it first if it was not closed cleanly.
+/// Opens a database to read it. Recovers it first if it was not closed properly.
 pub(super) fn reading(args: &args::Database) -> Result<Database> {
     match builder(args).open_read_only(&args.db) {
         Err(needs @ Error::NeedsRecovery { .. }) => match builder(args).open(&args.db) {
@@ -95,7 +95,7 @@ enum Goal {
     New(NewDatabase),
 }
 
-/// A database to write entries to, and the table, if it exists already.
+/// A database to write entries to, and the table, if it already exists.
 pub(super) struct Target {
     goal: Goal,
     pub(super) table: Option<TableInfo>,
@@ -126,16 +126,16 @@ impl Target {
         let DatabaseStats { page_size, store, delta, .. } = db.stats();
         if let Some(given) = new.new_file.store.filter(|given| Some(*given) != store) {
             let found = store.map_or("-", StoreKind::name);
-            let why = format!("was made with --store {found}, not {}: leave out --store", given.name());
+            let why = format!("was created with --store {found}, not {}: leave out --store", given.name());
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }
         let given = new.new_file.delta.filter(|given| Some(*given) != delta);
         if let (Some(given), Some(found)) = (given, delta) {
-            let why = format!("was made with --delta {found}, not {given}: leave out --delta");
+            let why = format!("was created with --delta {found}, not {given}: leave out --delta");
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }
         if let Some(given) = new.new_file.page_size.filter(|given| length(*given) != page_size) {
-            let why = format!("was made with pages of {page_size} bytes, not {}: leave out --page-size", given.0);
+            let why = format!("was created with pages of {page_size} bytes, not {}: leave out --page-size", given.0);
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }
         let table = db.begin_read()?.tables()?.into_iter().find(|table| table.name == name);
@@ -235,17 +235,18 @@ fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
     ];
     for (option, given, found) in layouts {
         if let Some(given) = given.filter(|given| given != found) {
-            let why =
-                format!("it was made with {option} {found}, not {given}: leave out the option, or use another table");
+            let why = format!(
+                "it was created with {option} {found}, not {given}: leave out the option, or use another table"
+            );
             return Err(Error::TableState { table: table.name.clone(), why }.into());
         }
     }
     if new.dictionary && !table.dictionary {
-        let why = "it was made without --dictionary: leave out the option, or give it to compact".to_owned();
+        let why = "it was created without --dictionary: leave out the option, or give it to compact".to_owned();
         return Err(Error::TableState { table: table.name.clone(), why }.into());
     }
     if new.auto_increment && table.next_key.is_none() {
-        let why = "it was made without --auto-increment: leave out the option, or use another table".to_owned();
+        let why = "it was created without --auto-increment: leave out the option, or use another table".to_owned();
         return Err(Error::TableState { table: table.name.clone(), why }.into());
     }
     Ok(())

@@ -63,7 +63,7 @@ impl Target {
             return Err(holds_database(path));
         }
         if fresh && !is_stream {
-            let why = "exists already: a dump of a damaged database does not replace a file";
+            let why = "already exists: a dump of a damaged database does not replace a file";
             return Err(Failure::Usage(format!("{} {why}", path.display())));
         }
         match (is_stream, is_block) {

@@ -79,10 +79,7 @@ fn begin(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Opt
 }
 
 fn damaged_header(segment: &Path) -> String {
-    format!(
-        "the header of {} is damaged; if it is not a file of this database, give it another name",
-        segment.display()
-    )
+    format!("the header of {0} is damaged, or {0} is not a file of this database", segment.display())
 }
 
 fn open_window(config: &LogConfig, header: &SegmentHeader) -> Result<FileWindow> {

@@ -292,7 +292,7 @@ impl Log {
         leader.succeed(start);
         // The old segment gets no more batches, so a failure here has no effect on the log.
         if let Err(cause) = segment::write_has_next(&self.config, &*old.disk, &before) {
-            tracing::warn!(%cause, "a recovery would not notice that the next log segment is missing");
+            tracing::warn!(%cause, "cannot mark the old log segment; if the next one is lost, recovery does not detect it");
         }
         if let Err(cause) = old.give_back_reserved() {
             tracing::warn!(%cause, "a log segment keeps space that it does not need");

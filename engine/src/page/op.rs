@@ -142,7 +142,7 @@ impl<'a> PageOp<'a> {
     /// are `Error::CorruptMeta`.
     pub fn decode(input: &mut &'a [u8]) -> Result<PageOp<'a>> {
         Self::take(input)
-            .ok_or_else(|| Error::CorruptMeta { what: "a page operation", why: "it is cut short or malformed".into() })
+            .ok_or_else(|| Error::CorruptMeta { what: "a page operation", why: "it is truncated or malformed".into() })
     }
 
     fn take(input: &mut &'a [u8]) -> Option<PageOp<'a>> {

@@ -169,7 +169,7 @@ enum SuperblockCopy {
 
 impl SuperblockCopy {
     fn cut_short() -> SuperblockCopy {
-        SuperblockCopy::Damaged("the file is cut short".to_owned())
+        SuperblockCopy::Damaged("the file is truncated".to_owned())
     }
 }
 

@@ -329,7 +329,7 @@ impl Check<'_> {
                 Err(error) => {
                     let (_, what) = page_and_message(&error, map);
                     let what = format!(
-                        "an allocation map is damaged ({what}): nothing can be written; copy the entries to a new database"
+                        "an allocation map is damaged ({what}): the database cannot be written; copy the entries to a new database"
                     );
                     self.find(None, false, anywhere(map, what));
                     return;

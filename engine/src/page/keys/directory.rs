@@ -106,7 +106,7 @@ mod tests {
         let all: Vec<DirectoryGroup> = groups(&list).iter().map(DirectoryGroup::of).collect();
         assert_eq!(all, [group(1, 0, 3), group(2, 4, 6), group(3, 9, 65_535)]);
         assert_eq!(list.last(), Some(&0xAA), "the bytes after the directory are lost");
-        assert_eq!(groups(&list[..FIELD + GROUP]), [[0; GROUP]; 0], "a directory that is cut short has no groups");
+        assert_eq!(groups(&list[..FIELD + GROUP]), [[0; GROUP]; 0], "a truncated directory has no groups");
         assert!(std::panic::catch_unwind(move || change(&mut list, 3, |none| none.slot = 7)).is_err());
     }
 

@@ -214,7 +214,7 @@ impl KeyLayout {
             (Some(kind), _) => Ok(kind(rule)),
             (None, asked) => {
                 let expected =
-                    format!("left out for keys of type {}: blocks are for integers of 4 or 8 bytes", keys.type_name);
+                    format!("unset for keys of type {}: blocks are for integers of 4 or 8 bytes", keys.type_name);
                 let Some(codec) = asked else { return refused(expected) };
                 Err(Error::Option { option: "codec", value: codec.to_string(), expected })
             }
@@ -241,7 +241,7 @@ impl KeyLayout {
             KeyLayout::Blocks => of_rule(BlockRule::long(codec)),
             KeyLayout::ShortBlocks => match BlockRule::short(codec) {
                 Some(rule) => of_rule(rule),
-                None => refused(format!("blocks with {codec}: they have {} keys at most as it is", codec.max_count())),
+                None => refused(format!("blocks: blocks of {codec} never have more than {} keys", codec.max_count())),
             },
         }
     }

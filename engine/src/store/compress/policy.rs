@@ -178,7 +178,7 @@ impl PagePolicy {
             (true, compression) => Err(Error::Option {
                 option: "dictionary",
                 value: "true".into(),
-                expected: format!("false with the compression {compression}: only zstd has dictionaries"),
+                expected: format!("false, because only zstd uses dictionaries (compression: {compression})"),
             }),
         }
     }

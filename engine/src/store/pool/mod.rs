@@ -422,7 +422,7 @@ impl Pool {
             }
             failed => {
                 self.give_up(guard);
-                Err(failed.err().unwrap_or_else(|| Error::corrupt(id, "it has no image")))
+                Err(failed.err().unwrap_or_else(|| Error::corrupt(id, "the store has no image of it")))
             }
         }
     }
@@ -506,7 +506,7 @@ enum Wanted {
 }
 
 fn no_such_page(id: PageId) -> Error {
-    Error::corrupt(id, "there is no such page")
+    Error::corrupt(id, "the page does not exist")
 }
 
 /// A chunk of the translation array. The system zeroes it on first use, so that unused parts take no memory.

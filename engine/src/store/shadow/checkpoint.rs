@@ -70,7 +70,7 @@ impl ShadowStore {
             check_failed_writes(state)?;
             let first = state.synced_generation.max(state.cuts.generation());
             if *generation >= first.saturating_add(RECOVERY_STEP - 1) {
-                let cause = "too many checkpoints have failed: close the database and open it again".into();
+                let cause = "too many checkpoints have failed".into();
                 return Err(Error::Poisoned { cause });
             }
             *generation += 1;

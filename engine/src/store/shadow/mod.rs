@@ -182,13 +182,13 @@ impl StoreFormat for ShadowStore {
     /// Reads only the length of the file.
     ///
     /// # Errors
-    /// [`Error::CorruptMeta`] if the superblock is damaged, or if a closed file was cut short.
+    /// [`Error::CorruptMeta`] if the superblock is damaged, or if a closed file was truncated.
     fn open(file: DatabaseFile) -> Result<ShadowStore> {
         let own = Own::decode(&file.own())?;
         let geometry = Geometry::new(file.page_size(), own.deltas, file.meta().database_id);
         let (len, whole) = (file.disk().size()?, own.map.map_or(0, |map| map.file_len(&geometry)));
         if file.meta().clean && len < whole {
-            let why = format!("it was closed with {whole} bytes and has {len}: it was cut short");
+            let why = format!("it was closed with {whole} bytes and has {len}: it was truncated");
             return Err(Error::CorruptMeta { what: "the file", why });
         }
         // A long file with few blocks must not cost memory.

@@ -99,7 +99,7 @@ impl TableStore {
             if !mapped.space.allocator.regions().eq(all.space.allocator.regions())
                 || of_table(&mapped) != of_table(&all)
             {
-                return Err(corrupt("its free map is not what its chunks say".into()));
+                return Err(corrupt("its free map and its chunks differ".into()));
             }
         }
         Ok(())

@@ -30,7 +30,7 @@ pub(super) fn corrupt(why: String) -> Error {
 fn decode_location(at: usize, field: &[u8]) -> Result<Option<Location>> {
     match Location::decode(field) {
         None if field.iter().all(|&byte| byte == 0) => Ok(None),
-        None => Err(corrupt(format!("its entry {at} is no place: {:#x}", get_u64(field, 0)))),
+        None => Err(corrupt(format!("its entry {at} is not a valid place: {:#x}", get_u64(field, 0)))),
         location => Ok(location),
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn log_damage(what: &str) {
 /// Checks that `extent` is not beyond the end of the file.
 pub(super) fn check_end(file_end: u64, extent: Extent, what: impl Fn() -> String) -> Result<()> {
     match extent.end() > file_end {
-        true => Err(corrupt(format!("the file is cut short: {} lies beyond its end", what()))),
+        true => Err(corrupt(format!("the file is truncated: {} lies beyond its end", what()))),
         false => Ok(()),
     }
 }
@@ -90,7 +90,7 @@ fn claim(allocator: &mut PlaceAllocator, file_end: u64, extent: Extent, what: im
     // Before claiming: the free map is as large as what is claimed.
     check_end(file_end, extent, &what)?;
     if !allocator.claim(extent) {
-        return Err(corrupt(format!("{} lies where something else is", what())));
+        return Err(corrupt(format!("the place of {} is in use", what())));
     }
     Ok(())
 }
@@ -235,7 +235,7 @@ impl Loader<'_> {
         check_end(self.end, extent, &what)?;
         match self.parts.space.allocator.is_used(extent) {
             true => Ok(()),
-            false => Err(corrupt(format!("{} lies where nothing is", what()))),
+            false => Err(corrupt(format!("the place of {} is free in the free map", what()))),
         }
     }
 
@@ -245,7 +245,7 @@ impl Loader<'_> {
             (FIRST_GRAIN + self.grains + self.parts.state.table.live(), self.parts.space.allocator.used());
         match self.reading {
             Reading::Mapped if named != used => {
-                Err(corrupt(format!("its free map has {used} grains, and not {named}")))
+                Err(corrupt(format!("its free map counts {used} grains, the page table {named}")))
             }
             _ => Ok(()),
         }
@@ -256,7 +256,7 @@ impl Loader<'_> {
         let high_water = self.limits.high_water;
         let chunks = (high_water as usize).div_ceil(CHUNK_PAGES);
         if directory.groups_len() > (chunks.div_ceil(GROUP_CHUNKS) * Location::BYTES) as u64 {
-            return Err(corrupt(format!("its directory is of more pages than the {high_water} that there are")));
+            return Err(corrupt(format!("its directory covers more than {high_water} pages")));
         }
         self.take(directory.extent(), || "its directory".into())?;
         let mut bytes = vec![0; usize::try_from(directory.len).unwrap_or(0)];

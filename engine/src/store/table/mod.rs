@@ -162,7 +162,7 @@ impl StoreFormat for TableStore {
     ///
     /// # Errors
     /// [`Error::CorruptMeta`] where the directory of the page table or a group of its chunks is damaged, where the file
-    /// is cut short, or, unless a free map is used, where two pages lie at one place: then
+    /// is truncated, or, unless a free map is used, where two pages lie at one place: then
     /// [`StoreSurvey::check_places`] finds them.
     fn open(file: DatabaseFile) -> Result<TableStore> {
         let mut parts = TableParts::new(file.page_size());
@@ -479,7 +479,7 @@ impl StoreRedo for TableStore {
         };
         // In a rescue, the image that was found there may be this one.
         if !is_free && !self.rescued {
-            let what = format!("the log puts page {id} at grain {}, where something else is", extent.first);
+            let what = format!("the log has page {id} at grain {}, which is in use", extent.first);
             return Err(corrupt(what));
         }
         self.supersede(id, Some(PageEntry { location, fresh: false, checked: false }))?;

@@ -260,7 +260,7 @@ impl<'a> Delta<'a> {
         for slot in 0..self.count {
             let entry = DeltaEntry::at(self.entries, at);
             if entry.end() > self.entries.len() || entry.end() - at != entry_size(entry.shared, entry.len) {
-                return Err(format!("entry {slot} is cut short"));
+                return Err(format!("entry {slot} is truncated"));
             }
             let rest = entry.rest_in(self.entries);
             if let Some(group) = groups.next_if(|group| group.slot == slot) {
@@ -412,7 +412,7 @@ impl<'a> List<'a> for Delta<'a> {
         if !self.has_best {
             return self.check_entries(list, count);
         }
-        let Some((best, footer)) = Best::of(list) else { return Err("its footer is cut short".into()) };
+        let Some((best, footer)) = Best::of(list) else { return Err("its footer is truncated".into()) };
         let entries = Delta { best: Best::default(), ..*self };
         entries.check_entries(bytes::slice(list, 0, list.len() - footer), count)?;
         best.check(&entries)
