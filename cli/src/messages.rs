@@ -7,7 +7,7 @@ use duramen::Error;
 pub(crate) const DATABASE_TO_CONVERT: &str = "database to convert";
 
 /// The message for an error, as one line, with advice for the command line.
-pub(crate) fn words(error: &Error) -> String {
+pub(crate) fn message(error: &Error) -> String {
     if let Error::Option { option, value, expected } = error {
         return refused(option, value, expected);
     }
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn messages_name_the_options_of_the_command_line() {
         let refused = |option, value: &str, expected: &str| {
-            words(&Error::Option { option, value: value.into(), expected: expected.into() })
+            message(&Error::Option { option, value: value.into(), expected: expected.into() })
         };
         assert_eq!(refused("page_size", "7", "16"), "--page-size cannot be 7: it must be 16");
         assert_eq!(
@@ -105,15 +105,15 @@ mod tests {
             (Error::NeedsRecovery { path: path() }, "any command recovers it"),
             (Error::CacheFull { frames: 7 }, "--cache"),
         ] {
-            let message = words(&error);
-            assert!(message.contains(advised) && message.starts_with(&error.without_advice()), "{message}");
-            assert!(!message.contains(error.advice()), "{message}");
-            assert!(!message.contains("open it") && !message.contains("create it"), "{message}");
+            let text = message(&error);
+            assert!(text.contains(advised) && text.starts_with(&error.without_advice()), "{text}");
+            assert!(!text.contains(error.advice()), "{text}");
+            assert!(!text.contains("open it") && !text.contains("create it"), "{text}");
         }
-        assert_eq!(words(&Error::NoTable { table: "t".into() }), "there is no table \"t\"");
+        assert_eq!(message(&Error::NoTable { table: "t".into() }), "there is no table \"t\"");
         let damaged = Error::corrupt(PageId(7), "its checksum is wrong");
         assert_eq!(
-            words(&damaged),
+            message(&damaged),
             "page 7 is corrupt: its checksum is wrong; restore a backup, or save what is left with `duramen dump --skip-damaged`"
         );
     }

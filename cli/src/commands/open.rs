@@ -10,6 +10,7 @@ use duramen::db::types::DynType;
 use duramen::db::{Damage, DatabaseStats, NewDatabase, ReadOnlyUntypedTable, StoreKind};
 use duramen::{Builder, Database, Error, TableInfo, TableOptions};
 use std::io;
+use std::path::Path;
 
 /// Opens a database to read it. Recovers it first if it was not closed properly.
 pub(super) fn reading(args: &args::Database) -> Result<Database> {
@@ -202,19 +203,25 @@ fn created_meanwhile(failure: Failure) -> Failure {
     }
 }
 
+/// The failure of a command for which the device of `path` has no space.
+pub(super) fn no_space(path: &Path, why: &str) -> Failure {
+    Failure::Usage(format!("no space left on the device of {}: {why}", path.display()))
+}
+
 /// The failure of a command that makes a database, if there is none yet. On a full device the error of the engine names
 /// a file that the user does not know, and that is removed.
 pub(super) fn in_creation(args: &args::Database, failure: Failure) -> Failure {
     let is_made = std::fs::metadata(&args.db).is_ok_and(|found| !found.is_file() || found.len() > 0);
     match failure {
         Failure::Engine(Error::Full { .. }) if !is_made => {
-            let path = args.db.display();
-            let what = "no database was made; free some space and run the command again";
-            Failure::Usage(format!("no space left on the device of {path}: {what}"))
+            no_space(&args.db, "no database was made; free some space and run the command again")
         }
         other => other,
     }
 }
+
+/// Advice for an option that an existing table does not have.
+const LEAVE_OUT: &str = "leave out the option, or use another table";
 
 /// Fails if the options in `new` differ from the table.
 fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
@@ -235,9 +242,7 @@ fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
     ];
     for (option, given, found) in layouts {
         if let Some(given) = given.filter(|given| given != found) {
-            let why = format!(
-                "it was created with {option} {found}, not {given}: leave out the option, or use another table"
-            );
+            let why = format!("it was created with {option} {found}, not {given}: {LEAVE_OUT}");
             return Err(Error::TableState { table: table.name.clone(), why }.into());
         }
     }
@@ -246,7 +251,7 @@ fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
         return Err(Error::TableState { table: table.name.clone(), why }.into());
     }
     if new.auto_increment && table.next_key.is_none() {
-        let why = "it was created without --auto-increment: leave out the option, or use another table".to_owned();
+        let why = format!("it was created without --auto-increment: {LEAVE_OUT}");
         return Err(Error::TableState { table: table.name.clone(), why }.into());
     }
     Ok(())
