@@ -208,7 +208,7 @@ pub enum Error {
         max: usize,
     },
     /// A key does not have the fixed length of the keys of its table.
-    #[error("the key has {len} bytes, and the keys of this table have exactly {expected}")]
+    #[error("the keys of this table have exactly {expected} bytes, and the given key has {len}")]
     KeyLength {
         /// The key's length in bytes.
         len: usize,

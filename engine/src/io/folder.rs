@@ -26,6 +26,14 @@ const FIRST_DESCRIPTOR: RawFd = 3;
 
 const LOOK: &str = "cannot look at";
 
+/// A new file in this folder that has no name, for a test of the file system. The error says what failed.
+#[cfg(target_os = "linux")]
+pub(super) fn unnamed_file(folder: &File) -> std::result::Result<File, String> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = retry_on_intr(|| openat(folder, ".", flags, Mode::RUSR | Mode::WUSR));
+    file.map(File::from).map_err(|error| format!("no file can be made here to try it: {error}"))
+}
+
 /// A folder of the file system, held open.
 #[derive(Debug, Clone)]
 pub struct FileVolume {

@@ -2,9 +2,9 @@
 //! says exactly what happens. Any page and any operation are safe.
 
 use super::builder::{PageBuilder, PageSpec};
-use super::check::check_len;
+use super::check::{check_len, key_list_kind};
 use super::header::{self, PageKind};
-use super::keys::{self, KeyListKind, KeyState};
+use super::keys::{self, KeyState};
 use super::op::{NewEntry, PageOp};
 use super::order::may_precede;
 use super::pack::unpack;
@@ -65,9 +65,7 @@ impl TreePage {
         let count = view.count();
         let granule = view.granule();
         let header = view.header();
-        let Some(kind) = KeyListKind::from_tag(header.key_list()) else {
-            return Err(Error::corrupt(view.id(), format!("key list {:?} is unknown", header.key_list())));
-        };
+        let kind = key_list_kind(header).map_err(|what| Error::corrupt(view.id(), what))?;
         let (key_bytes, record_bytes) = (header.u16(header::KEY_BYTES), header.u16(header::RECORD_BYTES));
         let (keys_at, inner) = (view.keys_at(), view.is_inner());
         let room = view.bytes().len().saturating_sub(keys_at + record_bytes);

@@ -307,7 +307,7 @@ impl Check<'_> {
                 self.find(
                     None,
                     false,
-                    anywhere(page, "it is a page of the key heap and is also used for something else".into()),
+                    anywhere(page, "another part of the database uses this page of the key heap".into()),
                 );
             }
             if known != of && sound {

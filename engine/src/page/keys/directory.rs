@@ -63,7 +63,7 @@ pub(super) fn check_order(groups: &[[u8; GROUP]], slots: usize, end: usize) -> R
     let mut before = DirectoryGroup::default();
     for group in groups.iter().map(DirectoryGroup::of).chain([DirectoryGroup { head: 0, slot: slots, offset: end }]) {
         if group.slot < before.slot || group.offset < before.offset {
-            return Err(format!("the group at slot {} does not come before that at slot {}", before.slot, group.slot));
+            return Err(format!("the groups at slots {} and {} are not in order", before.slot, group.slot));
         }
         before = group;
     }

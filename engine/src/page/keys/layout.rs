@@ -204,6 +204,7 @@ impl KeyLayout {
     /// `Error::Option` if these keys cannot have this layout.
     pub(crate) fn kind(self, keys: &KeyProperties<'_>) -> Result<KeyListKind> {
         let refused = |expected| Err(Error::Option { option: "keys", value: self.to_string(), expected });
+        let plain_or_head = |why: &str| refused(format!("plain or head for keys of type {}: {why}", keys.type_name));
         let usual_part = if keys.in_memory { PART_IN_MEMORY } else { PART_IN_FILES };
         let of_part = |kind: fn(u8) -> KeyListKind| match self.number().unwrap_or(usual_part) {
             part if (1..=KeyListKind::LONGEST_PART).contains(&part) => Ok(kind(part)),
@@ -225,11 +226,9 @@ impl KeyLayout {
                 Ok(KeyListKind::Fixed)
             }
             KeyLayout::Fixed if keys.width.is_some_and(|width| width > MAX_KEY) => {
-                refused(format!("plain or head for keys of type {}: a key has {MAX_KEY} bytes at most", keys.type_name))
+                plain_or_head(&format!("a key has {MAX_KEY} bytes at most"))
             }
-            KeyLayout::Fixed => {
-                refused(format!("plain or head for keys of type {}, which vary in length", keys.type_name))
-            }
+            KeyLayout::Fixed => plain_or_head("they vary in length"),
             KeyLayout::Head => Ok(KeyListKind::Head),
             KeyLayout::Db2 => Ok(KeyListKind::Db2),
             KeyLayout::WiredTiger => Ok(KeyListKind::WiredTiger(Instantiation::RollForward)),

@@ -11,6 +11,11 @@ use std::ops::Range;
 /// error says what is wrong with the list or with the change.
 pub(crate) type EditResult = Result<Option<usize>, String>;
 
+/// The error of a key of `len` bytes in a list whose keys have `of` bytes.
+pub(super) fn wrong_length(len: usize, of: usize) -> String {
+    format!("a key of {len} bytes does not belong in a list of keys of {of}")
+}
+
 /// The properties of a list that do not depend on its bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Features {

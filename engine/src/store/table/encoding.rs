@@ -6,7 +6,7 @@
 
 use super::place::{GRAIN, Location};
 use crate::base::bytes::get_u64;
-use crate::base::{Error, Result};
+use crate::base::{Error, PageId, Result};
 
 /// Pages of a chunk.
 pub(crate) const CHUNK_PAGES: usize = 256;
@@ -24,6 +24,11 @@ const _: () = assert!(GROUP_BYTES.is_multiple_of(GRAIN) && CHUNK_BYTES.is_multip
 
 pub(super) fn corrupt(why: String) -> Error {
     Error::CorruptMeta { what: "the page table", why }
+}
+
+/// The error of a page whose place is in a damaged part of the page table.
+pub(super) fn corrupt_for(id: PageId, why: &str) -> Error {
+    Error::corrupt(id, format!("the page table is damaged: {why}"))
 }
 
 /// The location in the field of a chunk, group or directory, the one with number `at`.

@@ -23,17 +23,28 @@ pub(super) fn pages_of(chunks: &Range<usize>) -> (usize, usize) {
     (chunks.start * CHUNK_PAGES, chunks.end * CHUNK_PAGES - 1)
 }
 
+/// The message for a damaged chunk of the page table.
+pub(super) fn describe_chunk(chunk: usize, why: &str) -> String {
+    let (first, last) = pages_of(&(chunk..chunk + 1));
+    format!("its chunk {chunk}, of pages {first} to {last}, is damaged: {why}")
+}
+
 /// The message for chunks of the page table that cannot be read.
 pub(super) fn describe_damage(chunks: &Range<usize>) -> String {
     let (first, last) = pages_of(chunks);
     match chunks.len() {
-        1 => format!("its chunk {}, of pages {first} to {last}, has a wrong checksum", chunks.start),
+        1 => describe_chunk(chunks.start, "wrong checksum"),
         _ => format!(
             "the group of its chunks {} to {}, of pages {first} to {last}, is damaged",
             chunks.start,
             chunks.end - 1
         ),
     }
+}
+
+/// The message for an image that is too long for a page.
+pub(super) fn longer_than_a_page(image: &str) -> String {
+    format!("{image} is longer than a page")
 }
 
 /// The limits that each entry of the page table must keep.
@@ -55,7 +66,7 @@ impl EntryLimits {
             return Err(corrupt(format!("it has page {id}, but all page ids are below {high_water}")));
         }
         if location.place.grains() > longest_image {
-            return Err(corrupt(format!("the image of page {id} is longer than a page")));
+            return Err(corrupt(longer_than_a_page(&format!("the image of page {id}"))));
         }
         Ok(id)
     }

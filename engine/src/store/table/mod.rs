@@ -335,7 +335,7 @@ impl TableStore {
 }
 
 fn too_long(id: PageId) -> Error {
-    Error::corrupt(id, "its image is longer than a page")
+    Error::corrupt(id, load::longer_than_a_page("its image"))
 }
 
 impl PageStore for TableStore {}

@@ -4,6 +4,7 @@
 //! is compressed, it is decompressed from there into a buffer, and unpacked from the buffer into the page.
 
 use super::TableStore;
+use super::encoding::corrupt_for;
 use super::image::{IMAGE_HEADER, ImageContent, open_image};
 use super::page_table::PageEntry;
 use super::place::Location;
@@ -43,7 +44,7 @@ impl TableStore {
             }
         }
         match &self.damage {
-            Some(what) => Err(Error::corrupt(id, format!("the page table is damaged: {what}"))),
+            Some(what) => Err(corrupt_for(id, what)),
             None => Ok(false),
         }
     }
