@@ -1,4 +1,4 @@
-//! SVG bar charts. This file must not know what the bars mean.
+//! SVG bar charts.
 
 use crate::chart::{BOTTOM, COLOURS, HEIGHT, LEFT, RIGHT, TOP, WIDTH, frame, linear};
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! SVG line charts: several series over a common axis. This file must not know what the lines mean.
+//! SVG line charts: several series over a common axis.
 
 use std::fmt::Write;
 

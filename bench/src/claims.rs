@@ -1,5 +1,4 @@
-//! The form of a claim of a paper, and the test that compares it with results. The claims, and what a run is, must not
-//! be in this file.
+//! The form of a claim of a paper, and the test that compares it with results.
 
 use crate::page::Finding;
 use serde_json::Value;

@@ -1,5 +1,5 @@
 //! Results in a file, with a JSON object on each line. A result is in the file as soon as it is measured, so that an
-//! interrupted program can continue. This file must not know the meaning of a result.
+//! interrupted program can continue.
 
 use crate::Result;
 use serde_json::Value;

@@ -1,5 +1,4 @@
 //! The keys of a run. They are made or read before anything is timed, are sorted, and are identified by their rank.
-//! Their use must not be in this file.
 
 use crate::Result;
 use crate::numbers::short;

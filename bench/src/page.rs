@@ -1,5 +1,4 @@
-//! The page that compares the claims of a paper with the results: a single file. This file must not know the meaning of
-//! the measurements and claims.
+//! The page that compares the claims of a paper with the results: a single file.
 
 use std::fmt::Write;
 

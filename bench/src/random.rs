@@ -1,4 +1,4 @@
-//! Pseudo-random numbers that are the same on every machine (SplitMix64). This file must not know their use.
+//! Pseudo-random numbers that are the same on every machine (SplitMix64).
 
 /// A small generator.
 pub(crate) struct Random(u64);

@@ -1,6 +1,6 @@
 //! The results of a command: success, something was not found, or a failure. Each has an exit code.
 
-use crate::words::words;
+use crate::messages::message;
 use duramen::Error;
 use std::io;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub(crate) enum Completion {
 #[derive(thiserror::Error, Debug)]
 pub(crate) enum Failure {
     /// An error of the engine, with advice for the command line.
-    #[error("{}", words(.0))]
+    #[error("{}", message(.0))]
     Engine(#[from] Error),
     /// The input or an argument is wrong.
     #[error("{place}: {why}")]

@@ -19,13 +19,13 @@ mod commands;
 mod dump;
 mod failure;
 mod input;
+mod messages;
 mod output;
 mod progress;
 mod report;
 mod sort;
 mod streams;
 mod typed;
-mod words;
 
 use args::CommandLine;
 use clap::{CommandFactory, Parser};

@@ -1,5 +1,5 @@
 //! Functions that the AVX-512 kernels of several codecs share: sums across the lanes of a vector, and vectors made of
-//! quarters. Code for a single codec must not be in this file.
+//! quarters.
 //!
 //! Every function is `#[inline(always)]`, so it is compiled inside the kernel that calls it.
 

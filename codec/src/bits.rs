@@ -1,7 +1,7 @@
 //! Bits and bytes by position, with bounds checks. A read outside the slice gives zero. A write outside it panics, in
 //! release builds too. An operation on bytes that may be damaged compares lengths and returns an error before it
 //! writes, so only a bug in this crate can cause a panic. If such a write were ignored, the bytes of a wrong block
-//! would be kept. Code for a single codec must not be in this file.
+//! would be kept.
 
 /// The number of bits of `value`; 0 for 0.
 #[inline(always)]

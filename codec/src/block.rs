@@ -1,5 +1,4 @@
-//! The descriptor of a block, and the parameter and result types of operations. Code for a single codec must not be in
-//! this file.
+//! The descriptor of a block, and the parameter and result types of operations.
 
 use crate::Int;
 

@@ -1,5 +1,5 @@
 //! The codecs by name, and every operation on a block. An operation first handles the cases that the descriptor alone
-//! decides, and then calls the codec. Byte layouts must not be in this file.
+//! decides, and then calls the codec.
 
 use core::ops::RangeInclusive;
 

@@ -32,7 +32,7 @@ pub(crate) const OUT_OF_ORDER: Error = Error::Corrupt("keys out of order");
 /// The descriptor has more keys than a block of the codec.
 pub(crate) const TOO_MANY: Error = Error::Corrupt("too many keys");
 /// The body ends within a gap.
-pub(crate) const CUT: Error = Error::Corrupt("gap cut short");
+pub(crate) const CUT: Error = Error::Corrupt("truncated gap");
 /// A gap has more bytes or bits than a key.
 pub(crate) const LONG: Error = Error::Corrupt("gap beyond the key type");
 /// The body is longer than its gaps.

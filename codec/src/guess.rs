@@ -1,6 +1,5 @@
 //! The place where a search begins: the place that a key would have if the keys were evenly spread. The keys of one
-//! block nearly are, whatever the distribution of all keys is, so a search needs to look at few other keys. Code for a
-//! single codec must not be in this file.
+//! block nearly are, whatever the distribution of all keys is, so a search needs to look at few other keys.
 
 /// The likely place of a key, from 0 to `places`, which is at most 256. The key is `distance` greater than the first
 /// key, and the last key is `range` greater than the first, a number of `width` bits. `distance` is at most `range`.

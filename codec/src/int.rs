@@ -1,6 +1,6 @@
 //! The two key types, `u32` and `u64`.
 //!
-//! Scalar code computes in `u64`, modulo the size of the key type. Code for a single codec must not be in this file.
+//! Scalar code computes in `u64`, modulo the size of the key type.
 
 mod sealed {
     pub trait Sealed {}

@@ -1,4 +1,4 @@
-//! The vector instructions that this machine has. Kernels must not be in this file.
+//! The vector instructions that this machine has.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 

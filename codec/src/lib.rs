@@ -5,10 +5,10 @@
 //! operations, which work on the compressed bytes. `docs/layouts/integers.md` describes the byte layouts, with worked
 //! examples.
 //!
-//! Pages, I/O and allocation must not be in this crate. Bytes and descriptors are not trusted: whatever their content,
-//! an operation returns a result or an [`Error`] and stays inside the slice. If the bytes are not those of an encoder,
-//! the result has no meaning; [`Codec::check`] tests this. A write that does not fit is never left out. If bytes can
-//! cause it, the operation returns an error; if only a bug in this crate can cause it, the operation panics.
+//! The crate allocates nothing, and does no I/O. Bytes and descriptors are not trusted: whatever their content, an
+//! operation returns a result or an [`Error`] and stays inside the slice. If the bytes are not those of an encoder, the
+//! result has no meaning; [`Codec::check`] tests this. A write that does not fit is never left out. If bytes can cause
+//! it, the operation returns an error; if only a bug in this crate can cause it, the operation panics.
 //!
 //! ```
 //! use duramen_codec::{Block, Codec, MAX_BLOCK};

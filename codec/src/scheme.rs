@@ -1,6 +1,5 @@
 //! The trait that a codec implements. `codec.rs` and `table.rs` handle the common cases (empty blocks, results that the
-//! descriptor has, slices that are too short) before they call one of these functions. Code for a single codec must not
-//! be in this file.
+//! descriptor has, slices that are too short) before they call one of these functions.
 
 use crate::error::{LONGER, OUT_OF_ORDER, TOO_MANY};
 use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};

@@ -1,5 +1,5 @@
 //! A table of the functions for reading operations, by level and codec. A call is one indirect jump into code that was
-//! compiled for this machine, scalar parts included. Byte layouts must not be in this file.
+//! compiled for this machine, scalar parts included.
 
 use core::marker::PhantomData;
 

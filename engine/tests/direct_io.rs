@@ -166,7 +166,7 @@ fn a_volume_without_direct_io_is_refused_and_keeps_no_files() -> Result<()> {
         assert!(volume.list("")?.is_empty());
         options(store).direct_io(false).create_on(volume.clone(), "forest")?.close()?;
         let refused = options(store).open_on(volume.clone(), "forest").map(drop).unwrap_err();
-        let expected = "option direct_io cannot be true: it must be false: the system does not support it for ";
+        let expected = "option direct_io cannot be true: it must be false, because the file system of ";
         assert!(refused.to_string().starts_with(expected), "{refused}");
         options(store).direct_io(false).open_on(volume, "forest")?;
     }

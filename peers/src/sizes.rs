@@ -1,5 +1,5 @@
 //! `sizes`: the bytes that the same entries take in Duramen, redb, RocksDB and SQLite after compaction. Builds the
-//! programs of the folder `sizes` and runs them. Speeds must not be measured here.
+//! programs of the folder `sizes` and runs them.
 
 use duramen::db::{Compression, CompressionPlan, Strategy};
 use duramen_bench::Result;

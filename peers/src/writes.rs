@@ -1,5 +1,5 @@
 //! `writes`: the workload of `duramen-bench writes` on RocksDB and WiredTiger, behind a meter of their calls. Builds
-//! the programs of the folder `writes` and runs them. This file must not decide what is measured.
+//! the programs of the folder `writes` and runs them.
 
 use bytesize::ByteSize;
 use clap::ValueEnum;

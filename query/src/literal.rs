@@ -1,5 +1,5 @@
 //! Numbers in the text of a query, with an optional point and exponent, and their comparison with the numbers of a
-//! column: exact for integers, with the nearest float for floats. This file must not know columns.
+//! column: exact for integers, with the nearest float for floats.
 
 use duramen::query::Number;
 use std::cmp::Ordering;

@@ -307,7 +307,7 @@ fn scatter(durable: &Image, changes: &[&Change], torn: f64, rng: &mut fastrand::
     });
     content.resize(longest.max().unwrap_or_default().max(durable.len()));
     for (block, effects) in effects(durable, changes) {
-        // A file that was cut short lost its blocks at that moment, neither before nor after.
+        // A file that was truncated lost its blocks at that moment, neither before nor after.
         let is_end = |effect: &Effect<'_>| matches!(effect.what, What::End);
         let least = effects.iter().rposition(|e| is_end(e) && e.change < lengths).map_or(0, |last| last + 1);
         let most = effects.iter().position(|e| is_end(e) && e.change >= lengths).unwrap_or(effects.len());

@@ -1,4 +1,4 @@
-//! A folder that calls [`Hooks`] at each call to another folder. It must not change the behaviour of the other folder.
+//! A folder that calls [`Hooks`] at each call to another folder. It does not change the behaviour of the other folder.
 
 use duramen::Result;
 use duramen::io::{Disk, Locked, OpenMode, Volume, WriteKind};

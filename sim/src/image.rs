@@ -1,5 +1,5 @@
 //! The content of a file. Versions share their blocks, so that a version for every sync of a long run takes little
-//! memory. Events, choices and failures must not be here: they are in `history` and `crash`.
+//! memory.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -10,7 +10,7 @@
 //! * [`model::Model`] records the commits and checks the content of a recovered database.
 //!
 //! Seeds decide all choices, so that a failing case can be repeated. `docs/durability.md` has the assumptions about
-//! real devices. This crate sees files, bytes and kinds of writes. It must not know what the engine writes.
+//! real devices. This crate sees files, bytes and kinds of writes. It does not know what the engine writes.
 #![cfg_attr(
     not(test),
     deny(

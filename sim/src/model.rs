@@ -1,5 +1,5 @@
 //! The content that a database must have after a crash, in a simple form: a list of commits, and ordered maps. It
-//! checks a recovered database by its content only. This file must not know files.
+//! checks a recovered database by its content only.
 
 use crate::image::usize_of;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The interface of a store that is measured. Measuring must not be in this file.
+//! The interface of a store that is measured.
 
 use crate::Result;
 use clap::ValueEnum;

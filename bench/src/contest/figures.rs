@@ -1,4 +1,4 @@
-//! The figures of a run, by name. The meaning of a figure must not be in this file.
+//! The figures of a run, by name.
 
 use crate::Result;
 use crate::numbers::{index, rounded, whole};

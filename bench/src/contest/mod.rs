@@ -1,5 +1,5 @@
 //! The common parts of the benchmarks that run one workload on several stores: the interface of a store, and runs in
-//! turn, each in a process of its own. Workloads must not be in this folder.
+//! turn, each in a process of its own.
 
 mod contestant;
 mod duramen;

@@ -1,4 +1,4 @@
-//! Timing, alone and on several threads. The meaning of the work must not be in this file.
+//! Timing, alone and on several threads.
 
 use super::contestant::Contestant;
 use super::figures::Figures;

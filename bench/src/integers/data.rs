@@ -1,4 +1,4 @@
-//! The sets of integer keys, sorted and without duplicates. This file must not know their use.
+//! The sets of integer keys, sorted and without duplicates.
 
 use crate::Result;
 use crate::numbers::short;

@@ -1,5 +1,5 @@
 //! The measured stores: a table of a Duramen database through its public interface, and the references, a sorted `Vec`
-//! and a `BTreeMap`. Each returns its results, which are checked. Timing must not be in this file.
+//! and a `BTreeMap`. Each returns its results, which are checked.
 
 use super::layout::Layout;
 use super::simd::sum;

@@ -1,5 +1,5 @@
 //! The measured stores: a table of a Duramen database through its public interface, and a `BTreeMap`. Each carries out
-//! a chunk of operations and checks every answer. Timing must not be in this file.
+//! a chunk of operations and checks every answer.
 
 use super::args::{Args, DiskKind, Inner, Layout};
 use crate::Result;

@@ -1,4 +1,4 @@
-//! The sets of keys: generated, read from a file, or the rows of TPC-H. The use of the keys must not be in this file.
+//! The sets of keys: generated, read from a file, or the rows of TPC-H.
 
 use super::made::Made;
 use crate::Result;

@@ -1,5 +1,4 @@
-//! Made keys of common kinds: words, URLs, e-mail addresses, UUIDs, tuples and integers. The use of the keys must not
-//! be in this file.
+//! Made keys of common kinds: words, URLs, e-mail addresses, UUIDs, tuples and integers.
 
 use crate::numbers::{index, short, whole};
 use clap::ValueEnum;

@@ -1,4 +1,4 @@
-//! The steps of the workload, timed and checked. This file must not decide their order.
+//! The steps of the workload, timed and checked.
 
 use super::args::Args;
 use crate::Result;

@@ -1,5 +1,5 @@
 //! How rows become bytes. [`Row::visit`] names the columns of a row once; the four [`Columns`] here write and read them
-//! in the two encodings. This file must not know what the columns mean.
+//! in the two encodings.
 //!
 //! [`Encoding::Lean`]: numbers in as few bytes as they need (LEB128), texts with their lengths. [`Encoding::Innodb`]:
 //! about the bytes of InnoDB's compact rows with the column types of DBT-2. Integers have 4 bytes, reals 8, and

@@ -1,5 +1,4 @@
-//! The virtual clock: how long some work takes on a machine with a given device and a number of processors. This file
-//! must not know what the work is.
+//! The virtual clock: how long some work takes on a machine with a given device and a number of processors.
 
 use crate::clock::process_seconds;
 use duramen_sim::{DeviceModel, DriveCounts, DriveVolume};

@@ -1,4 +1,4 @@
-//! Loads a database, runs transactions, and measures both. This file must not decide what is printed.
+//! Loads a database, runs transactions, and measures both.
 
 use super::data::Population;
 use super::demand::Demand;

@@ -1,4 +1,4 @@
-//! The tables, their indexes and sizes. This file must not know the content of the rows.
+//! The tables, their indexes and sizes.
 
 use super::columns::Encoding;
 use duramen::TableOptions;

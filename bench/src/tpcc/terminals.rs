@@ -1,5 +1,4 @@
-//! The terminals: which transactions run, for how long, and how long each takes. This file must not know what a
-//! transaction does.
+//! The terminals: which transactions run, for how long, and how long each takes.
 
 use super::Mix;
 use super::transactions::{Outcome, Shop, Terminal, TransactionKind};

@@ -1,4 +1,4 @@
-//! Populates a database, overwrites it at random, and measures. The form of the output must not be decided here.
+//! Populates a database, overwrites it at random, and measures.
 
 use super::data::{Keys, Rewritten, fill};
 use super::{Args, DiskKind, Flush, Log};

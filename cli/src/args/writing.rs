@@ -1,4 +1,4 @@
-//! Options of commands that write many pages. Options of single commands must not be in this file.
+//! Options of commands that write many pages.
 
 use crate::size;
 use bytesize::ByteSize;

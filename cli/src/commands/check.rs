@@ -3,7 +3,7 @@
 use super::losses::is_of_log;
 use super::lost_range::LostRange;
 use super::open;
-use super::rest::Rest;
+use super::salvage::Rest;
 use crate::args::Check;
 use crate::failure::{Completion, Failure, Result};
 use crate::progress::{Meter, Unit};

@@ -3,9 +3,9 @@
 use super::{open, plan};
 use crate::args::{Compact, NewFile, PlanArgs};
 use crate::failure::{Completion, Failure, Result};
+use crate::messages::{DATABASE_TO_CONVERT, message};
 use crate::progress::PhaseMeter;
 use crate::report;
-use crate::words::{DATABASE_TO_CONVERT, words};
 use duramen::Error;
 use duramen::db::Strategy;
 use serde::Serialize;
@@ -67,10 +67,10 @@ fn convert(args: &Compact) -> Result<u64> {
     match converted {
         Err(Error::Full { path }) => {
             let why = "a conversion needs space for the old file and the new one; the database is unchanged";
-            Err(Failure::Usage(format!("no space left on the device of {}: {why}", path.display())))
+            Err(open::no_space(&path, why))
         }
         Err(error @ Error::Option { option: DATABASE_TO_CONVERT, .. }) => {
-            Err(Failure::Usage(format!("{}: use dump and restore", words(&error))))
+            Err(Failure::Usage(format!("{}: use dump and restore", message(&error))))
         }
         converted => Ok(converted?.entries),
     }

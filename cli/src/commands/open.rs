@@ -10,8 +10,9 @@ use duramen::db::types::DynType;
 use duramen::db::{Damage, DatabaseStats, NewDatabase, ReadOnlyUntypedTable, StoreKind};
 use duramen::{Builder, Database, Error, TableInfo, TableOptions};
 use std::io;
+use std::path::Path;
 
-/// Opens a database to read it. Recovers it first if it was not closed cleanly.
+/// Opens a database to read it. Recovers it first if it was not closed properly.
 pub(super) fn reading(args: &args::Database) -> Result<Database> {
     match builder(args).open_read_only(&args.db) {
         Err(needs @ Error::NeedsRecovery { .. }) => match builder(args).open(&args.db) {
@@ -95,7 +96,7 @@ enum Goal {
     New(NewDatabase),
 }
 
-/// A database to write entries to, and the table, if it exists already.
+/// A database to write entries to, and the table, if it already exists.
 pub(super) struct Target {
     goal: Goal,
     pub(super) table: Option<TableInfo>,
@@ -126,16 +127,16 @@ impl Target {
         let DatabaseStats { page_size, store, delta, .. } = db.stats();
         if let Some(given) = new.new_file.store.filter(|given| Some(*given) != store) {
             let found = store.map_or("-", StoreKind::name);
-            let why = format!("was made with --store {found}, not {}: leave out --store", given.name());
+            let why = format!("was created with --store {found}, not {}: leave out --store", given.name());
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }
         let given = new.new_file.delta.filter(|given| Some(*given) != delta);
         if let (Some(given), Some(found)) = (given, delta) {
-            let why = format!("was made with --delta {found}, not {given}: leave out --delta");
+            let why = format!("was created with --delta {found}, not {given}: leave out --delta");
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }
         if let Some(given) = new.new_file.page_size.filter(|given| length(*given) != page_size) {
-            let why = format!("was made with pages of {page_size} bytes, not {}: leave out --page-size", given.0);
+            let why = format!("was created with pages of {page_size} bytes, not {}: leave out --page-size", given.0);
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }
         let table = db.begin_read()?.tables()?.into_iter().find(|table| table.name == name);
@@ -202,19 +203,25 @@ fn created_meanwhile(failure: Failure) -> Failure {
     }
 }
 
+/// The failure of a command for which the device of `path` has no space.
+pub(super) fn no_space(path: &Path, why: &str) -> Failure {
+    Failure::Usage(format!("no space left on the device of {}: {why}", path.display()))
+}
+
 /// The failure of a command that makes a database, if there is none yet. On a full device the error of the engine names
 /// a file that the user does not know, and that is removed.
 pub(super) fn in_creation(args: &args::Database, failure: Failure) -> Failure {
     let is_made = std::fs::metadata(&args.db).is_ok_and(|found| !found.is_file() || found.len() > 0);
     match failure {
         Failure::Engine(Error::Full { .. }) if !is_made => {
-            let path = args.db.display();
-            let what = "no database was made; free some space and run the command again";
-            Failure::Usage(format!("no space left on the device of {path}: {what}"))
+            no_space(&args.db, "no database was made; free some space and run the command again")
         }
         other => other,
     }
 }
+
+/// Advice for an option that an existing table does not have.
+const LEAVE_OUT: &str = "leave out the option, or use another table";
 
 /// Fails if the options in `new` differ from the table.
 fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
@@ -235,17 +242,16 @@ fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
     ];
     for (option, given, found) in layouts {
         if let Some(given) = given.filter(|given| given != found) {
-            let why =
-                format!("it was made with {option} {found}, not {given}: leave out the option, or use another table");
+            let why = format!("it was created with {option} {found}, not {given}: {LEAVE_OUT}");
             return Err(Error::TableState { table: table.name.clone(), why }.into());
         }
     }
     if new.dictionary && !table.dictionary {
-        let why = "it was made without --dictionary: leave out the option, or give it to compact".to_owned();
+        let why = "it was created without --dictionary: leave out the option, or give it to compact".to_owned();
         return Err(Error::TableState { table: table.name.clone(), why }.into());
     }
     if new.auto_increment && table.next_key.is_none() {
-        let why = "it was made without --auto-increment: leave out the option, or use another table".to_owned();
+        let why = format!("it was created without --auto-increment: {LEAVE_OUT}");
         return Err(Error::TableState { table: table.name.clone(), why }.into());
     }
     Ok(())

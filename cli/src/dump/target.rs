@@ -1,5 +1,5 @@
 //! The output of `dump`: a stream, a device, or a file. A file gets its name when it is complete, so a failed dump does
-//! not replace an older one. This file must not know the content.
+//! not replace an older one.
 
 use super::existing::{descriptor, folder, is_database, is_same, resolved};
 use crate::failure::{Failure, Result};
@@ -63,7 +63,7 @@ impl Target {
             return Err(holds_database(path));
         }
         if fresh && !is_stream {
-            let why = "exists already: a dump of a damaged database does not replace a file";
+            let why = "already exists: a dump of a damaged database does not replace a file";
             return Err(Failure::Usage(format!("{} {why}", path.display())));
         }
         match (is_stream, is_block) {

@@ -89,10 +89,10 @@ fn end(process: Process, killed: bool, removal: Removal, journal: &Journal) -> O
         return None;
     }
     let expected = [
-        "is open elsewhere",
+        "is already open",
         "No such file",
         "there is no database",
-        "exists already",
+        "already exists",
         "created by another process",
         "is empty",
     ];

@@ -139,7 +139,7 @@ fn a_killed_conversion_loses_nothing_and_the_database_is_locked_meanwhile() {
             killed += 1;
             for command in ["get t.duramen n 7", "put t.duramen n 1", "compact t.duramen --store table -q"] {
                 let message = place.error(command, "");
-                assert!(message.contains("is open elsewhere"), "round {round}: {command}: {message}");
+                assert!(message.contains("is already open"), "round {round}: {command}: {message}");
             }
         }
         child.kill().unwrap();

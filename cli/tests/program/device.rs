@@ -43,7 +43,7 @@ fn a_dump_does_not_overwrite_a_database_on_a_device() {
     File::open(place.path("backing")).unwrap().read_exact_at(&mut found, 0).unwrap();
     assert!(found == dump, "the dump begins at the first byte");
     let message = place.error("dump other.duramen t.duramen --skip-damaged -q", "");
-    assert!(message.contains("exists already"), "{message}");
+    assert!(message.contains("already exists"), "{message}");
 }
 
 #[test]

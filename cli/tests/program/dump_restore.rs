@@ -55,7 +55,7 @@ fn a_damaged_dump_is_refused_and_leaves_no_database() {
 fn restore_does_not_overwrite_an_existing_database() {
     let place = forest();
     let dump = place.run("dump t.duramen --table trees", "").out;
-    assert!(place.error("restore t.duramen", dump).contains("exists already"));
+    assert!(place.error("restore t.duramen", dump).contains("already exists"));
     assert_eq!(place.ok("scan t.duramen numbers --count", ""), "30000\n");
 }
 
@@ -210,7 +210,7 @@ fn a_killed_restore_leaves_no_database() {
     assert!(place.error("tables u.duramen", "").contains("there is no database"));
     place.ok("restore u.duramen t.dump", "");
     assert_eq!(place.ok("scan u.duramen numbers --count", ""), "30000\n");
-    assert!(place.error("restore u.duramen t.dump", "").contains("exists already"));
+    assert!(place.error("restore u.duramen t.dump", "").contains("already exists"));
 }
 
 /// Values and keys of a type that this test alone knows.

@@ -47,7 +47,7 @@ fn blocks_are_refused_for_other_keys_than_integers() {
     let message = place.error("load t.duramen t --codec bp128", "a\n");
     assert!(message.contains("blocks are for integers of 4 or 8 bytes"), "{message}");
     let message = place.error("load t.duramen t --key-type u32 --codec bp128 --keys blocks:128", "1\n");
-    assert!(message.contains("it must be blocks with bp128: they have 128 keys at most as it is"), "{message}");
+    assert!(message.contains("it must be blocks: blocks of bp128 never have more than 128 keys"), "{message}");
     let message = place.error("load t.duramen t --key-type u32 --codec nope", "1\n");
     assert!(message.contains("unknown codec; one of plain"), "{message}");
 }

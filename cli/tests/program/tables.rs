@@ -28,7 +28,7 @@ fn rename_keeps_everything_but_the_name() {
     assert!(place.ok("tables t.duramen --format json", "").contains("\"keys\": \"blocks\""));
     assert!(place.error("scan t.duramen a", "").contains("no table \"a\""));
     assert!(place.error("rename t.duramen a d", "").contains("no table \"a\""));
-    assert!(place.error("rename t.duramen c b", "").contains("table \"b\" already"));
+    assert!(place.error("rename t.duramen c b", "").contains("table \"b\" already exists"));
     assert_eq!(place.run_args(&["rename", "t.duramen", "c", ""], "").status, 2);
     assert_eq!(place.ok("scan t.duramen b", ""), "x\n");
 }
@@ -47,7 +47,7 @@ fn auto_increment_is_reported_and_cannot_be_added_later() {
     }
     for command in ["load t.duramen plain", "put t.duramen plain 2"] {
         let message = place.error(&format!("{command} --auto-increment"), "2\n");
-        assert!(message.contains("made without --auto-increment"), "{message}");
+        assert!(message.contains("created without --auto-increment"), "{message}");
     }
     assert_eq!(place.ok("scan t.duramen plain", ""), "1\n");
     place.ok("load t.duramen serial --auto-increment", "5\n");

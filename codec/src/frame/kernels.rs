@@ -1,6 +1,5 @@
 //! AVX-512 kernels of FOR. The fields of a vector start at a whole byte, whatever their width, and take at most the
-//! bytes of a vector: one load, two permutes and two shifts unpack them to lanes. Kernels of other codecs must not be
-//! in this file.
+//! bytes of a vector: one load, two permutes and two shifts unpack them to lanes.
 
 use core::arch::x86_64::*;
 use core::hint::select_unpredictable;

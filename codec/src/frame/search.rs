@@ -1,5 +1,5 @@
 //! Searches a block of FOR with 32-bit keys. The code is the same for all widths and looks only at the 32 fields around
-//! the likely position of the key. Other searches must not be in this file.
+//! the likely position of the key.
 
 use core::arch::x86_64::*;
 

@@ -1,6 +1,5 @@
 //! The search of blocks whose gaps are all of one byte, for all codecs. The length of a block says whether that is so.
-//! Then the search need not iterate over the gaps, and adds all of them in parallel. Searches of other blocks must not
-//! be in this file.
+//! Then the search need not iterate over the gaps, and adds all of them in parallel.
 //!
 //! The gaps are divided into pieces of eight. The sum of the gaps up to the end of each piece, at most 256 times 256,
 //! selects the piece of the key, and the prefix sums in that piece select the position. No branch depends on the key.

@@ -1,5 +1,4 @@
-//! The sinks of the vector kernels for gaps: they store the keys, add them up, or search for one. Byte layouts must not
-//! be in this file.
+//! The sinks of the vector kernels for gaps: they store the keys, add them up, or search for one.
 
 use core::arch::x86_64::*;
 

@@ -1,5 +1,5 @@
 //! The kernel that inserts a field into a frame in place. The rows before its place do not change, and the fields after
-//! it move up by one lane. Code that makes a stream longer must not be in this file.
+//! it move up by one lane.
 
 use super::Lanes;
 use super::vector::Vector;

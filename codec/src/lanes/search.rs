@@ -1,7 +1,7 @@
 //! Searches a frame of 32-bit keys. The code is the same for all widths and looks only at the 32 fields around the
 //! likely place of the key. There is one function for full frames, in which only the width varies, and one for others.
 //! With one kernel for each width, the processor would often mispredict the jump to the kernel, because neighbouring
-//! blocks differ in width. Other searches must not be in this file.
+//! blocks differ in width.
 
 use core::arch::x86_64::*;
 use core::mem::transmute;

@@ -1,5 +1,4 @@
-//! The words of a lane stream. The last word may be partial; it is loaded and stored like the others. The meaning of
-//! fields must not be in this file.
+//! The words of a lane stream. The last word may be partial; it is loaded and stored like the others.
 
 use core::mem::MaybeUninit;
 

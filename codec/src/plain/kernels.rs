@@ -1,5 +1,4 @@
-//! The only vector kernel of plain blocks: it counts the keys of an array that are less than another key. The choice of
-//! the array must not be in this file.
+//! The only vector kernel of plain blocks: it counts the keys of an array that are less than another key.
 
 use super::PlainKernels;
 use crate::Level;

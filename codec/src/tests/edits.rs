@@ -1,5 +1,4 @@
-//! Tests edits against a sorted `Vec`, and which edits are refused. Tests of reading operations must not be in this
-//! file.
+//! Tests edits against a sorted `Vec`, and which edits are refused.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Tests with bytes and descriptors that no encoder writes. Tests of sound blocks must not be in this file.
+//! Tests with bytes and descriptors that no encoder writes.
 
 use super::{assert_holds, encoded, keys_from};
 use crate::{Block, Codec, Error, Found, Int, Level, MAX_BLOCK};

@@ -29,13 +29,13 @@ const STAYS_READABLE: &str = stays_readable!();
 
 // The end of the message of an error: the action that resolves it.
 const FREE_SPACE: &str = concat!(": free some space and try again; ", stays_readable!());
-const CLOSE_OTHER: &str = ": close the other handle or process first";
+const CLOSE_OTHER: &str = ": close it in the other process, or drop the other handle, first";
 const CREATE: &str = ": create it first";
 const OPEN_OR_REMOVE: &str = ": open it, or remove it first";
 const OTHER_VERSION: &str = ": use a version of Duramen that reads this format";
 const NEWER_VERSION: &str = ": use a newer version of Duramen";
-const BUILD_WITH: &str = ": build it with this feature";
-const OPEN_TO_RECOVER: &str = ": open it for writing once, which recovers it";
+const BUILD_WITH: &str = ": build it with that feature";
+const OPEN_TO_RECOVER: &str = ": open it for writing once";
 const FIND_LOG: &str = ": put the log back beside it, restore a backup, or read the state of the last checkpoint with `Builder::open_damaged`";
 const SALVAGE: &str = "; restore a backup, or read the rest of the table with `salvage`";
 const OPEN_DAMAGED: &str = "; restore a backup, or read what is left with `Builder::open_damaged`";
@@ -51,7 +51,8 @@ const OPEN_TO_WRITE: &str = ": open it for writing";
 const REOPEN: &str = ": remove the cause, then close the database and open it again";
 const OPEN_AFTER_FORK: &str = ": open it after the `fork`, in one process only";
 const LARGER_CACHE: &str = ": open the database with a larger cache";
-const DROP_READER: &str = ": drop its reader and write again, or open the database with a larger `version_memory`";
+const DROP_READER: &str =
+    ": drop that read transaction and try again, or open the database with a larger `version_memory`";
 const LARGER_PAGES: &str = ": create it with a larger page size";
 
 /// All errors of the engine. Bad input, a bad file and a bad device give an error and never a panic.
@@ -89,7 +90,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// Another process, or another handle in this process, has the database open.
-    #[error("{path} is open elsewhere{CLOSE_OTHER}", path = path.display())]
+    #[error("{path} is already open{CLOSE_OTHER}", path = path.display())]
     Locked {
         /// The database file.
         path: PathBuf,
@@ -100,8 +101,8 @@ pub enum Error {
         /// The database file.
         path: PathBuf,
     },
-    /// The file to create exists already.
-    #[error("{path} exists already{OPEN_OR_REMOVE}", path = path.display())]
+    /// The file to create already exists.
+    #[error("{path} already exists{OPEN_OR_REMOVE}", path = path.display())]
     Exists {
         /// The database file.
         path: PathBuf,
@@ -133,19 +134,19 @@ pub enum Error {
         found: u32,
     },
     /// The file has pages that only a build with this feature of the crate can read or write.
-    #[error("this build of Duramen does not have the feature {feature}{BUILD_WITH}")]
+    #[error("Duramen was built without the feature {feature}{BUILD_WITH}")]
     NotBuilt {
         /// The feature.
         feature: &'static str,
     },
-    /// A database that was not closed cleanly cannot be opened read-only, because it needs recovery.
-    #[error("{path} was not closed cleanly{OPEN_TO_RECOVER}", path = path.display())]
+    /// A database that was not closed properly cannot be opened read-only, because it needs recovery.
+    #[error("{path} was not closed properly and needs recovery{OPEN_TO_RECOVER}", path = path.display())]
     NeedsRecovery {
         /// The database file.
         path: PathBuf,
     },
-    /// A database that was not closed cleanly has lost its redo log.
-    #[error("{path} was not closed cleanly, and its log {missing}{FIND_LOG}", path = path.display(), missing = missing(log))]
+    /// A database that was not closed properly has lost its redo log.
+    #[error("{path} was not closed properly, and its log {missing}{FIND_LOG}", path = path.display(), missing = missing(log))]
     MissingLog {
         /// The database file.
         path: PathBuf,
@@ -207,7 +208,7 @@ pub enum Error {
         max: usize,
     },
     /// A key does not have the fixed length of the keys of its table.
-    #[error("the key has {len} bytes, and the keys of this table have exactly {expected}")]
+    #[error("the keys of this table have exactly {expected} bytes, and the given key has {len}")]
     KeyLength {
         /// The key's length in bytes.
         len: usize,
@@ -234,8 +235,8 @@ pub enum Error {
         /// The name asked for.
         table: String,
     },
-    /// A table of that name exists already.
-    #[error("there is a table \"{table}\" already{DROP_OR_RENAME}")]
+    /// A table of that name already exists.
+    #[error("table \"{table}\" already exists{DROP_OR_RENAME}")]
     TableExists {
         /// The name asked for.
         table: String,
@@ -296,7 +297,7 @@ pub enum Error {
     ReadOnly,
     /// The handle cannot write, because of a failure, or because it was opened where the file was damaged or the device
     /// had no space for a log. Commits acknowledged before are safe and readable.
-    #[error("nothing can be written ({cause}); {STAYS_READABLE}{REOPEN}")]
+    #[error("the database cannot be written: {cause}; {STAYS_READABLE}{REOPEN}")]
     Poisoned {
         /// The message of the first failure.
         cause: String,
@@ -317,10 +318,10 @@ pub enum Error {
     /// Old versions for open snapshots take more memory than allowed. The commit has changed nothing, and reads
     /// continue.
     #[error(
-        "open snapshots keep {changes} replaced entries in {bytes} bytes of memory, and the limit is {limit}; the oldest, of LSN {snapshot}, has kept them for {seconds} s{DROP_READER}"
+        "old versions for open snapshots take {bytes} bytes ({changes} entries), and the limit is {limit}; the oldest snapshot, at LSN {snapshot}, has kept versions for {seconds} s{DROP_READER}"
     )]
     HeldBack {
-        /// The number of replaced entries that are kept.
+        /// The number of old versions of entries.
         changes: usize,
         /// The memory that they take, in bytes.
         bytes: usize,
@@ -328,7 +329,7 @@ pub enum Error {
         limit: usize,
         /// The oldest open snapshot.
         snapshot: Lsn,
-        /// The number of seconds for which it has kept replaced entries.
+        /// The number of seconds for which it has kept old versions.
         seconds: u64,
     },
     /// All page ids are taken.

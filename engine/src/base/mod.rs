@@ -1,7 +1,5 @@
 //! The lowest layer: ids, errors, limits, checksums, varints and bounds-checked byte fields. Every other layer uses it,
 //! and it uses no other layer.
-//!
-//! Pages, I/O and policies must not be in this layer.
 
 #[doc(hidden)]
 pub mod bytes;

@@ -1,4 +1,4 @@
-//! The number of processors. Other properties of the machine must not be in this file.
+//! The number of processors.
 
 use std::num::NonZero;
 use std::sync::LazyLock;

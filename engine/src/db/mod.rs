@@ -1,7 +1,7 @@
 //! Databases and tables, the public API of the engine: opening and recovery, the catalog, typed tables, transactions,
 //! options, check, compaction, salvage.
 //!
-//! The layout of pages and the bytes of the log must not be in this layer.
+//! This layer does not know the layout of pages or the bytes of the log.
 
 mod catalog;
 mod check;

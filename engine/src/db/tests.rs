@@ -119,7 +119,7 @@ impl Run {
 
 #[test]
 fn a_database_is_a_map_with_every_page_store() {
-    for store in [StoreKind::Table, StoreKind::Shadow, StoreKind::Slots] {
+    for &store in StoreKind::ALL {
         for seed in 0..40 {
             let mut run = Run::new(store, seed);
             (0..60).for_each(|_| run.step());

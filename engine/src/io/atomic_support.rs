@@ -1,5 +1,4 @@
-//! [`AtomicSupport`] says whether the file system of a folder can write blocks of 4 KiB atomically. Whether a store
-//! relies on that must not be decided in this file.
+//! [`AtomicSupport`] says whether the file system of a folder can write blocks of 4 KiB atomically.
 
 use super::FileVolume;
 
@@ -73,34 +72,30 @@ impl FileVolume {
 mod system {
     use super::AtomicSupport;
     use crate::io::BLOCK;
-    use rustix::fs::{AtFlags, Mode, OFlags, Statx, StatxFlags, openat, statx};
-    use rustix::io::retry_on_intr;
+    use crate::io::folder::unnamed_file;
+    use rustix::fs::{AtFlags, Statx, StatxFlags, statx};
+    use rustix::io::Errno;
     use std::fs::File;
 
     /// `STATX_WRITE_ATOMIC`, since Linux 6.11.
     const WRITE_ATOMIC: StatxFlags = StatxFlags::from_bits_retain(0x1_0000);
 
     pub(super) fn atomic_support(folder: &File) -> AtomicSupport {
-        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let status = retry_on_intr(|| openat(folder, ".", flags, Mode::RUSR | Mode::WUSR))
-            .and_then(|file| statx(file, c"", AtFlags::EMPTY_PATH, WRITE_ATOMIC));
-        match status {
-            Ok(status) => of_statx(&status),
-            Err(error) => AtomicSupport::Unknown { why: format!("no file can be made here to ask: {error}") },
+        match unnamed_file(folder) {
+            Ok(file) => of_statx(statx(file, c"", AtFlags::EMPTY_PATH, WRITE_ATOMIC)),
+            Err(why) => AtomicSupport::Unknown { why },
         }
     }
 
     pub(super) fn atomic_support_of_device(folder: &File, name: &str) -> AtomicSupport {
-        match statx(folder, name, AtFlags::empty(), WRITE_ATOMIC) {
-            Ok(status) => of_statx(&status),
-            Err(error) => AtomicSupport::Unknown { why: format!("the device cannot be asked: {error}") },
-        }
+        of_statx(statx(folder, name, AtFlags::empty(), WRITE_ATOMIC))
     }
 
-    fn of_statx(status: &Statx) -> AtomicSupport {
-        match status.stx_mask & WRITE_ATOMIC.bits() {
-            0 => answer(None),
-            _ => answer(Some((status.stx_atomic_write_unit_min, status.stx_atomic_write_unit_max))),
+    fn of_statx(status: Result<Statx, Errno>) -> AtomicSupport {
+        match status {
+            Ok(status) if status.stx_mask & WRITE_ATOMIC.bits() == 0 => answer(None),
+            Ok(status) => answer(Some((status.stx_atomic_write_unit_min, status.stx_atomic_write_unit_max))),
+            Err(error) => AtomicSupport::Unknown { why: format!("the system cannot be asked: {error}") },
         }
     }
 

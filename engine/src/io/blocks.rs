@@ -1,4 +1,4 @@
-//! Splits a request at the boundaries of device blocks. This file must not know what a block contains.
+//! Splits a request at the boundaries of device blocks.
 
 /// The size of a device block in bytes. A file in memory allocates, locks and trims whole blocks.
 pub(crate) const BLOCK: usize = 4096;

@@ -1,5 +1,4 @@
-//! [`CountedDisk`] and [`CountedVolume`] pass every call on to another disk or volume and count what it writes. The
-//! meaning of the counts for a database must not be in this file.
+//! [`CountedDisk`] and [`CountedVolume`] pass every call on to another disk or volume and count what it writes.
 //!
 //! The counters are relaxed atomics, below the stores and the log.
 

@@ -1,6 +1,5 @@
 //! [`DeviceDisk`] makes a disk of fixed size, such as a block device, look like a file: it has a length that can
-//! change, it reads as zeros where nothing was written, and it is empty at first. This layer must not know what the
-//! file contains.
+//! change, it reads as zeros where nothing was written, and it is empty at first.
 //!
 //! The device begins with two copies of its **mark**, each in a block of 4 KiB. The file follows.
 //!

@@ -1,5 +1,5 @@
 //! Direct I/O: reads and writes that bypass the file cache of the system. The system demands that their offsets,
-//! lengths and memory are aligned, so this file cuts, widens and copies requests. It must not keep content of the file
+//! lengths and memory are aligned, so this file cuts, widens and copies requests. It keeps no content of the file
 //! between requests; `read_ahead` keeps the bytes that it has read ahead.
 //!
 //! A **unit** is the number of bytes of which all offsets and lengths of direct I/O are multiples: a block of the

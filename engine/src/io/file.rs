@@ -1,5 +1,5 @@
-//! [`Disk`] for files of the operating system: it reads and writes at an offset, and a sync reaches the device. This
-//! file must not interpret the bytes, buffer them, or repeat a call that failed.
+//! [`Disk`] for files of the operating system: it reads and writes at an offset, and a sync reaches the device. It
+//! keeps no buffers, and does not repeat a call that failed.
 
 use super::direct::{DirectIo, MOST_UNIT};
 use super::{BLOCK, Disk, Opener, WriteKind};

@@ -1,7 +1,7 @@
 //! [`Volume`] for folders of the operating system, with advisory locks and file permissions.
 //!
 //! The folder is resolved once and then held open. A later change of the working folder, or a new name of a parent
-//! folder, does not change which files are opened. This file must not know what the files are for.
+//! folder, does not change which files are opened.
 
 use super::{DeviceDisk, Disk, FileDisk, LockGuard, Locked, OpenMode, Opener, Volume};
 use crate::base::{Error, Result};
@@ -25,6 +25,14 @@ const MOST_LINKS: usize = 40;
 const FIRST_DESCRIPTOR: RawFd = 3;
 
 const LOOK: &str = "cannot look at";
+
+/// A new file in this folder that has no name, for a test of the file system. The error says what failed.
+#[cfg(target_os = "linux")]
+pub(super) fn unnamed_file(folder: &File) -> std::result::Result<File, String> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = retry_on_intr(|| openat(folder, ".", flags, Mode::RUSR | Mode::WUSR));
+    file.map(File::from).map_err(|error| format!("no file can be made here to try it: {error}"))
+}
 
 /// A folder of the file system, held open.
 #[derive(Debug, Clone)]

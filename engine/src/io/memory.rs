@@ -1,6 +1,5 @@
 //! Files in memory, for databases without a file and for tests. They behave like real files: they have holes and locks,
-//! and a handle stays valid after its file is removed. A sync does nothing. Simulated failures must not be in this
-//! file; `duramen-sim` has them.
+//! and a handle stays valid after its file is removed. A sync does nothing.
 
 use super::blocks::{BLOCK, parts};
 use super::{Disk, LockGuard, Locked, OpenMode, Volume, WriteKind};

@@ -1,7 +1,7 @@
 //! The interface to the operating system: a [`Disk`] is an open file, a [`Volume`] is the folder that contains it.
 //!
 //! The engine does all its I/O through these two traits, so that a test can replace the device by one that loses power
-//! at any time. File formats and policies must not be in this layer.
+//! at any time. This layer knows no file formats and no policies.
 
 mod atomic_support;
 mod blocks;

@@ -1,5 +1,5 @@
 //! A volume on top of another volume, which it never changes. Writes are kept in memory and hide the bytes below. It
-//! shows the effect of a change on files that must not change. This file must not know what the files contain.
+//! shows the effect of a change on files that do not change.
 
 use super::blocks::SECTOR;
 use super::blocks::{BLOCK, parts};

@@ -1,5 +1,4 @@
-//! The id of the running process, in most calls without a system call. What a process may do with the files of another
-//! must not be in this file.
+//! The id of the running process, in most calls without a system call.
 //!
 //! The reason for `unsafe`: a commit asks several times whether it runs in the process that opened the database. Each
 //! system call takes up to 0.3 us; together they were up to a twentieth of a commit that is not synced. The system can

@@ -1,7 +1,7 @@
 //! Reads parts of a file ahead, for direct I/O, because then the system reads nothing ahead. A few threads read, so
 //! that the device has several requests at a time. Each request reads a **piece** of the file. A piece is kept until
 //! all of it is used, or until its end and at least half of it are used; until its bytes in the file change; or until
-//! it is old and newer pieces need its memory. When to read ahead must not be decided here.
+//! it is old and newer pieces need its memory.
 //!
 //! Eight threads read, in requests of up to 64 KiB. They keep at most 8 MiB that is not used yet.
 

@@ -1,4 +1,4 @@
-//! [`TrimSupport`] says whether the file system of a folder can punch holes. This file must not decide when to trim.
+//! [`TrimSupport`] says whether the file system of a folder can punch holes.
 
 use super::FileVolume;
 
@@ -70,16 +70,16 @@ impl FileVolume {
 mod system {
     use super::TrimSupport;
     use crate::io::BLOCK;
-    use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, openat};
+    use crate::io::folder::unnamed_file;
+    use rustix::fs::{FallocateFlags, fallocate};
     use rustix::io::{Errno, retry_on_intr};
     use std::fs::File;
     use std::os::unix::fs::FileExt;
 
     pub(super) fn trim_support(folder: &File) -> TrimSupport {
-        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let file = match retry_on_intr(|| openat(folder, ".", flags, Mode::RUSR | Mode::WUSR)) {
-            Ok(file) => File::from(file),
-            Err(error) => return TrimSupport::Unknown { why: format!("no file can be made here to try it: {error}") },
+        let file = match unnamed_file(folder) {
+            Ok(file) => file,
+            Err(why) => return TrimSupport::Unknown { why },
         };
         if let Err(error) = file.write_all_at(&[1; 2 * BLOCK], 0) {
             return TrimSupport::Unknown { why: format!("no file can be written here to try it: {error}") };

@@ -1,4 +1,4 @@
-//! [`WriteKind`]: what a write to a disk contains. Counting must not be in this file.
+//! [`WriteKind`]: what a write to a disk contains.
 
 /// The kind of content that a write to a [`Disk`](super::Disk) has.
 ///

@@ -11,8 +11,6 @@
 //! | 25 | 3 | zero |
 //! | 28 | 4 | chained checksum of (checksum of the batch before, bytes 0 to 28, payload) |
 //! | 32 | 4 | header checksum of (checksum of the database id, bytes 0 to 32) |
-//!
-//! This file must not know files or file offsets.
 
 use crate::base::{Error, Lsn, Result, bytes, checksum::chained};
 

@@ -1,5 +1,5 @@
 //! Group commit: one sync for all threads that wait. It decides which thread syncs, and keeps the durable LSN and the
-//! error that stopped the log. This file must not access files.
+//! error that stopped the log.
 
 use crate::base::{Error, Lsn, Result};
 use parking_lot::{Condvar, Mutex};

@@ -1,7 +1,6 @@
 //! The redo log: batches of opaque bytes, one after the other, in segment files beside the database.
 //!
-//! The layer knows bytes and LSNs. The meaning of a batch, pages, transactions, and the place of the redo point must
-//! not be in it. The format is in `docs/format/log.md`.
+//! The layer knows bytes and LSNs only. The format is in `docs/format/log.md`.
 //!
 //! * `batch`: the bytes of one batch.
 //! * `segment`: names and headers of the files. `survey`: which files of a volume belong to the log.

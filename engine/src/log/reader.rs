@@ -1,5 +1,4 @@
-//! [`LogReader`] reads the log batch by batch, up to the end of the valid batches. Writing, and the meaning of a batch,
-//! must not be here.
+//! [`LogReader`] reads the log batch by batch, up to the end of the valid batches.
 
 use super::batch::{BATCH_HEADER, Batch, BatchHeader};
 use super::segment::{self, SEGMENT_HEADER, SegmentHeader};
@@ -80,10 +79,7 @@ fn begin(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Opt
 }
 
 fn damaged_header(segment: &Path) -> String {
-    format!(
-        "the header of {} is damaged; if it is not a file of this database, give it another name",
-        segment.display()
-    )
+    format!("the header of {0} is damaged, or {0} is not a file of this database", segment.display())
 }
 
 fn open_window(config: &LogConfig, header: &SegmentHeader) -> Result<FileWindow> {

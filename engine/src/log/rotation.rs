@@ -1,4 +1,4 @@
-//! How the segments of a [`Log`] are begun, used again and removed. The writing of batches must not be in this file.
+//! How the segments of a [`Log`] are begun, used again and removed.
 //!
 //! A segment that a checkpoint no longer needs becomes a **spare file**, and later a segment again. Each of these
 //! steps is durable before the next:
@@ -293,7 +293,7 @@ impl Log {
         leader.succeed(start);
         // The old segment gets no more batches, so a failure here has no effect on the log.
         if let Err(cause) = segment::write_has_next(&self.config, &*old.disk, &before) {
-            tracing::warn!(%cause, "a recovery would not notice that the next log segment is missing");
+            tracing::warn!(%cause, "cannot mark the old log segment; if the next one is lost, recovery does not detect it");
         }
         if let Err(cause) = old.give_back_reserved() {
             tracing::warn!(%cause, "a log segment keeps space that it does not need");

@@ -1,5 +1,4 @@
-//! Decides from the segment headers which files of a volume belong to the log, and in which order. Batches must not be
-//! read here.
+//! Decides from the segment headers which files of a volume belong to the log, and in which order. It reads no batches.
 //!
 //! A log can have segments of several epochs: each recovery continues in a new epoch, and the power may fail again
 //! before its checkpoint allows the removal of the old segments. The rules:

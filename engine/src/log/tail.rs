@@ -1,5 +1,4 @@
-//! The end of the current segment: writes, padding, and the space ahead of them. The choice of the current segment must
-//! not be in this file.
+//! The end of the current segment: writes, padding, and the space ahead of them.
 
 use super::segment::{SEGMENT_HEADER, SegmentHeader};
 use super::{DEVICE_BLOCK, LogShape};

@@ -1,4 +1,4 @@
-//! Reads a file forward in large steps. This file must not know batches or segments.
+//! Reads a file forward in large steps.
 
 use crate::base::{Result, bytes};
 use crate::io::Disk;

@@ -2,9 +2,9 @@
 //! says exactly what happens. Any page and any operation are safe.
 
 use super::builder::{PageBuilder, PageSpec};
-use super::check::check_len;
+use super::check::{check_len, key_list_kind};
 use super::header::{self, PageKind};
-use super::keys::{self, KeyListKind, KeyState};
+use super::keys::{self, KeyState};
 use super::op::{NewEntry, PageOp};
 use super::order::may_precede;
 use super::pack::unpack;
@@ -60,14 +60,12 @@ impl TreePage {
     #[inline(always)]
     pub(super) fn of(view: Page<'_>) -> Result<TreePage> {
         if !(view.is_leaf() || view.is_inner() || view.is_heap()) {
-            return Err(Error::corrupt(view.id(), "an operation on entries, but it is no tree page"));
+            return Err(Error::corrupt(view.id(), "an operation on entries of a page without entries"));
         }
         let count = view.count();
         let granule = view.granule();
         let header = view.header();
-        let Some(kind) = KeyListKind::from_tag(header.key_list()) else {
-            return Err(Error::corrupt(view.id(), format!("key list {:?} is unknown", header.key_list())));
-        };
+        let kind = key_list_kind(header).map_err(|what| Error::corrupt(view.id(), what))?;
         let (key_bytes, record_bytes) = (header.u16(header::KEY_BYTES), header.u16(header::RECORD_BYTES));
         let (keys_at, inner) = (view.keys_at(), view.is_inner());
         let room = view.bytes().len().saturating_sub(keys_at + record_bytes);
@@ -113,7 +111,7 @@ fn bits(page: &mut [u8], from: u32, count: u32, set: bool) -> Result<bool> {
     if view.kind() == PageKind::Map && put_bits(page, from, count, set) {
         return Ok(true);
     }
-    Err(Error::corrupt(id, format!("it is no allocation map with bits {from} to {from} + {count}")))
+    Err(Error::corrupt(id, format!("not an allocation map, or too short for bits {from} to {from} + {count}")))
 }
 
 /// An insertion that is allowed, with the state of the page before it.
@@ -130,7 +128,7 @@ fn plan_insert<'k>(view: Page<'_>, slot: usize, key: &'k [u8], record: Record<'_
     let (size, id) = (view.bytes().len(), view.id());
     let tree = TreePage::of(view)?;
     if slot > tree.count || (tree.inner && slot == 0 && tree.count > 0) {
-        return Err(Error::corrupt(id, format!("an insert at slot {slot} of {}", tree.count)));
+        return Err(Error::corrupt(id, format!("an insert at slot {slot} of a page with {} entries", tree.count)));
     }
     if key.len() > limits::max_inline_key(size) + 1 {
         return Err(Error::corrupt(id, format!("an insert of a key of {} bytes", key.len())));
@@ -188,7 +186,7 @@ fn replace(page: &mut [u8], slot: usize, record: Record<'_>) -> Result<bool> {
     let id = view.id();
     let tree = TreePage::of(view)?;
     if slot >= tree.count {
-        return Err(Error::corrupt(id, format!("a replacement of slot {slot} of {}", tree.count)));
+        return Err(Error::corrupt(id, format!("a replacement of slot {slot} of a page with {} entries", tree.count)));
     }
     let record_bytes = records::bytes_replacing(view.record_bytes(), tree.records, slot, record)
         .map_err(|what| Error::corrupt(id, what))?;
@@ -211,7 +209,7 @@ fn add(page: &mut [u8], slot: usize, offset: usize, delta: i64) -> Result<bool> 
     let id = view.id();
     let tree = TreePage::of(view)?;
     if slot >= tree.count {
-        return Err(Error::corrupt(id, format!("an addition to slot {slot} of {}", tree.count)));
+        return Err(Error::corrupt(id, format!("an addition to slot {slot} of a page with {} entries", tree.count)));
     }
     let record = records::inline_mut(record_list(page, tree.records.bytes), tree.records, slot);
     let Some(number) = record.get_mut(offset..).and_then(<[u8]>::first_chunk_mut) else {
@@ -225,7 +223,10 @@ fn remove(page: &mut [u8], from: usize, to: usize) -> Result<bool> {
     let view = Page::new(page);
     let tree = TreePage::of(view)?;
     if from > to || to > tree.count {
-        return Err(Error::corrupt(view.id(), format!("a removal of slots {from} to {to} of {}", tree.count)));
+        return Err(Error::corrupt(
+            view.id(),
+            format!("a removal of slots {from} to {to} of a page with {} entries", tree.count),
+        ));
     }
     if from == to {
         return Ok(true);
@@ -262,7 +263,10 @@ fn keep(page: &mut [u8], from: usize, to: usize, lower: &[u8], upper: Option<&[u
     let tree = TreePage::of(view)?;
     let longest = limits::max_inline_key(size) + 1;
     if from > to || to > tree.count || lower.len() > longest || upper.is_some_and(|upper| upper.len() > longest) {
-        return Err(Error::corrupt(view.id(), format!("a keep of slots {from} to {to} of {}", tree.count)));
+        return Err(Error::corrupt(
+            view.id(),
+            format!("an operation that keeps slots {from} to {to} of a page with {} entries", tree.count),
+        ));
     }
     // Keys are in order, so the first and the last key are enough, if the page has keys. An inner page's first key
     // becomes the lower fence.
@@ -276,7 +280,7 @@ fn keep(page: &mut [u8], from: usize, to: usize, lower: &[u8], upper: Option<&[u
         view.key_into(slot, &mut key);
         let within = !strictly_below(&key, lower, size) && upper.is_none_or(|upper| may_precede(&key, upper, size));
         if !within {
-            return Err(Error::corrupt(view.id(), "a keep of keys outside the new fences"));
+            return Err(Error::corrupt(view.id(), "an operation keeps keys outside the new fences"));
         }
     }
     match rebuilt(view, from, to, lower, upper, right) {

@@ -1,7 +1,6 @@
-//! The full check of a page's structure, which runs once when its bytes come from a device. The check that a page is
-//! the right one for its parent, and that its children exist, must not be in this file.
+//! The full check of a page's structure, which runs once when its bytes come from a device.
 
-use super::header::{self, PageKind};
+use super::header::{self, Header, PageKind};
 use super::keys::{KeyListKind, KeyWalk};
 use super::order::{compare_images, fence_prefix, may_precede};
 use super::records::{self, RecordListKind};
@@ -32,6 +31,13 @@ pub(super) fn check_without_entries(list: &[u8]) -> CheckResult {
 /// Checks that `bytes` has the length of a page.
 pub(super) fn check_len(bytes: &[u8]) -> CheckResult {
     ensure(limits::is_page_len(bytes.len()), || format!("a page of {} bytes", bytes.len()))
+}
+
+/// The kind of the key list that a page header names.
+#[inline(always)]
+pub(super) fn key_list_kind(header: Header<'_>) -> Result<KeyListKind, String> {
+    let tag = header.key_list();
+    KeyListKind::from_tag(tag).ok_or_else(|| format!("key list {tag:?} is unknown"))
 }
 
 fn ensure(holds: bool, what: impl FnOnce() -> String) -> CheckResult {
@@ -102,10 +108,8 @@ impl<'a> Page<'a> {
 
     fn check_tree_page(&self) -> CheckResult {
         let header = self.header();
-        let (keys, records) = (header.key_list(), header.u8(header::RECORD_LIST));
-        let Some(key_kind) = KeyListKind::from_tag(keys) else {
-            return Err(format!("key list {keys:?} is unknown"));
-        };
+        let records = header.u8(header::RECORD_LIST);
+        let key_kind = key_list_kind(header)?;
         let Some(record_kind) = RecordListKind::from_tag(records) else {
             return Err(format!("record list {records} is unknown"));
         };

@@ -1,5 +1,4 @@
-//! The 38 bytes at the front of every page, of any kind: the place of each field and how it is read and written. This
-//! file must not know what a field of one kind of page means for the rest of the page.
+//! The 38 bytes at the front of every page, of any kind: the place of each field and how it is read and written.
 //!
 //! Little-endian: LSN u64 @0, page id u32 @8, table id u32 @12, right u32 @16, entry count u16 @20, bytes of the key
 //! list u16 @22, bytes of the record list u16 @24, kind u8 @26, level u8 @27, tag of the key list @28 (kind u8, codec

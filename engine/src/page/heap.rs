@@ -1,6 +1,5 @@
 //! Pages of the key heap: they hold the whole keys of leaves that keep only parts of their keys. This file has the
-//! format of such a page and of a leaf's reference to a key in it. The choice of a heap page for a key must not be in
-//! this file.
+//! format of such a page and of a leaf's reference to a key in it.
 //!
 //! A heap page has the layout of a leaf without fences: a fixed-length key list of numbers (u16, big-endian, rising)
 //! and a variable record list of the keys, as images. All operations on entries apply to it.

@@ -1,5 +1,5 @@
 //! Searches one page for a whole key of any length. The page keeps an image of a long key, which begins with the first
-//! bytes of the key. Reading the other bytes of a long key must not be in this file.
+//! bytes of the key.
 
 use super::view::Page;
 use crate::base::{bytes, limits};

@@ -1,5 +1,4 @@
-//! All operations that can change a page, and their encoding in the log. `apply` performs them. The reasons for an
-//! operation must not be in this file.
+//! All operations that can change a page, and their encoding in the log. `apply` performs them.
 //!
 //! An operation is `tag u8`, then its fields in order: numbers as varints (signed ones in zigzag code), byte strings as
 //! `varint length | bytes`, records as `varint (length << 1 | large) | bytes`. The upper fence of a Keep is `varint 0`
@@ -143,7 +142,7 @@ impl<'a> PageOp<'a> {
     /// are `Error::CorruptMeta`.
     pub fn decode(input: &mut &'a [u8]) -> Result<PageOp<'a>> {
         Self::take(input)
-            .ok_or_else(|| Error::CorruptMeta { what: "a page operation", why: "it is cut short or malformed".into() })
+            .ok_or_else(|| Error::CorruptMeta { what: "a page operation", why: "it is truncated or malformed".into() })
     }
 
     fn take(input: &mut &'a [u8]) -> Option<PageOp<'a>> {

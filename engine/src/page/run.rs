@@ -1,6 +1,5 @@
 //! Inserts a run of entries into a leaf with one operation: the writes of one transaction to one page. As many entries
 //! as fit are inserted. The same entries inserted into the same page give the same bytes; the log relies on that.
-//! Splitting a full page must not be in this file.
 
 use super::apply::{TreePage, insert, key_list, record_list};
 use super::check::check_len;

@@ -1,5 +1,4 @@
-//! Pages that are not tree pages: runs (large values, whole long keys) and allocation maps. The choice of the pages of
-//! a run and the meaning of a bit of a map must not be in this file.
+//! Pages that are not tree pages: runs (large values, whole long keys) and allocation maps.
 //!
 //! A run page has its payload in the place of a tree page's key list, directly after the header. The length of the
 //! payload is in the size field of that list; `right` is the run's next page. An allocation map is a page whose record

@@ -1,5 +1,5 @@
 //! A window of keys of one page, for cursors. Some lists build each key from the one before; the window builds several
-//! keys of such a list in one walk. Cursors must not be in this file.
+//! keys of such a list in one walk.
 
 use super::keys::{KeyRow, WalkPosition};
 use super::view::Page;

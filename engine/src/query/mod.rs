@@ -1,8 +1,8 @@
 //! Aggregates over the keys and the fixed-size numbers of a table. They run on pages: counts, sums and extremes come
 //! from block headers and compressed blocks where possible.
 //!
-//! `docs/query.md` describes the aggregates. Page layouts and versions must not be handled here, nor queries as text:
-//! the crate `duramen-query` parses them.
+//! `docs/query.md` describes the aggregates. This layer knows neither page layouts nor versions. The crate
+//! `duramen-query` parses queries that are text.
 
 mod number;
 mod run;

@@ -1,4 +1,4 @@
-//! [`Number`]: decodes the numbers of a column, and compares them. This file must not know pages.
+//! [`Number`]: decodes the numbers of a column, and compares them.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -104,7 +104,7 @@ impl DatabaseFile {
             false => Err(Error::Option {
                 option: "direct_io",
                 value: "true".to_owned(),
-                expected: format!("false: the system does not support it for {}", self.path.display()),
+                expected: format!("false, because the file system of {} has no direct I/O", self.path.display()),
             }),
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! This layer knows the id and the LSN of a page, and whether its bytes are sound. It asks `page` two more questions.
 //! The pool asks whether a page is an inner page, because it keeps inner pages longer. If there is no superblock, the
-//! rescue asks which page size an allocation map names. Keys, trees, transactions and the records of the log must not
-//! be in this layer.
+//! rescue asks which page size an allocation map names. This layer does not know keys, trees, transactions or the
+//! records of the log.
 //!
 //! * `pool`: [`Pool`] keeps pages in memory.
 //! * `seam`: [`PageStore`], the trait of all page stores. `place_bytes`: a place, as the log carries it.

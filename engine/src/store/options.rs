@@ -1,4 +1,4 @@
-//! The options of a page store, which are set when a database is created. This file must not read or write a file.
+//! The options of a page store, which are set when a database is created.
 
 use super::StoreKind;
 use crate::base::{Error, Result};

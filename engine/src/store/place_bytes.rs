@@ -39,7 +39,7 @@ impl PlaceBytes {
 
 /// The error for a log record whose place is not valid in its store.
 pub(super) fn no_place(lsn: Lsn) -> Error {
-    Error::CorruptLog { lsn, what: "the place in a record is not a place in the file".into() }
+    Error::CorruptLog { lsn, what: "a record has an invalid place".into() }
 }
 
 impl Deref for PlaceBytes {

@@ -1,7 +1,7 @@
 //! The two superblocks at the front of the file. They name the database and its page store, and contain some bytes that
 //! only that store understands.
 //!
-//! This file encodes and decodes; it must not read or write a device. The layout is in `docs/format.md`.
+//! This file only encodes and decodes. The layout is in `docs/format.md`.
 
 use super::StoreKind;
 use super::totals::{TOTALS, WriteTotals};
@@ -178,7 +178,7 @@ enum SuperblockCopy {
 
 impl SuperblockCopy {
     fn cut_short() -> SuperblockCopy {
-        SuperblockCopy::Damaged("the file is cut short".to_owned())
+        SuperblockCopy::Damaged("the file is truncated".to_owned())
     }
 }
 

@@ -1,5 +1,4 @@
-//! Small functions that several changes of the tree use: page specifications, formatting. This file must not decide
-//! what to change.
+//! Small functions that several changes of the tree use: page specifications, formatting.
 
 use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result};

@@ -1,6 +1,5 @@
 //! The key heap: pages for the keys of leaves that keep only parts of their keys. This file searches such leaves,
-//! chooses the place of a new key, and frees the place when the entry is removed. The format of parts must not be in
-//! this file; `page` has it.
+//! chooses the place of a new key, and frees the place when the entry is removed.
 //!
 //! Every entry owns one key of a heap page. Heap pages belong to no leaf: after splits, several leaves refer to the
 //! same page. A new key goes to the page of a neighbour or to the leaf's open page, if there is room, so that the keys

@@ -1,6 +1,6 @@
 //! A copy of a leaf, made under its latch, with all that a cursor needs to iterate over the leaf and to continue after
 //! it: whole keys, and the range of keys that the leaf covers. For a leaf that keeps its keys out of line, the copy is
-//! a part of the leaf, with the range of that part. Merging with other versions must not be in this file.
+//! a part of the leaf, with the range of that part.
 
 use super::long_key::is_long;
 use super::search::{Descent, LeafTarget, wrong_fences};

@@ -1,5 +1,5 @@
 //! Long keys: this file converts a whole key to an image with a run, and an image to a whole key. Key lists store
-//! images and do not know this. Other files of the tree must not look inside an image.
+//! images and do not know this. Only this file looks inside an image.
 //!
 //! An image is `first bytes of the key | first run page u32 | length of the key u32 | checksum of the key u32`. It is
 //! one byte longer than the longest inline key. The run has the rest of the key, in a chain of pages of kind 3. An

@@ -1,6 +1,5 @@
 //! Finds the places of many keys, for the writer. It works level by level: neighbouring keys share the read of a page,
-//! and the pages of some keys are fetched from memory while others are searched. Changes of pages must not be in this
-//! file.
+//! and the pages of some keys are fetched from memory while others are searched.
 
 use super::edit::slot_u16;
 use super::search::{LeafTarget, child_of};

@@ -2,7 +2,7 @@
 //! load, copies of leaves for cursors, and verification.
 //!
 //! A tree is the id of its root and a layout; everything else is in its pages. Keys and records are byte strings. The
-//! store of the pages (pool, log, versions) and the meaning of the bytes (types, catalog) must not be in this folder.
+//! tree does not know where pages are (pool, log, versions), nor what bytes mean (types, catalog).
 //!
 //! Latches: a reader holds the latch of a page until it has the latch of the child. The single writer holds the
 //! exclusive latches of all pages that a change touches, parent first, then left to right, until the change is

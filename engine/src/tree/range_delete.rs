@@ -1,6 +1,5 @@
 //! Removes a range: detaches subtrees that are completely in the range, and removes the entries at its edges one by
-//! one. If the keys of an edge leaf are in the key heap, its entries are detached in a leaf of their own. Freeing the
-//! detached subtrees must not be in this file.
+//! one. If the keys of an edge leaf are in the key heap, its entries are detached in a leaf of their own.
 //!
 //! In each inner page at an edge of the range, the covered children are consecutive slots. A new, empty child takes
 //! their place and their range, so no neighbour's fences have to change. Merging removes it afterwards.

@@ -1,6 +1,5 @@
 //! Rebuilds the inner pages of a tree over its leaves when some pages are lost. The fences of a leaf say which keys it
-//! covers. The result is only used to read the rest of a damaged tree. The search for the leaves must not be in this
-//! file.
+//! covers. The result is only used to read the rest of a damaged tree.
 //!
 //! If no leaf covers a range, the new inner pages refer to a page that cannot be read. So a read of this range returns
 //! an error, as for a damaged leaf.

@@ -1,5 +1,4 @@
-//! The interface through which the tree reads, latches, creates, changes and frees pages. The place of a page, the
-//! cache and the log must not be in this file.
+//! The interface through which the tree reads, latches, creates, changes and frees pages.
 
 use crate::base::{PageId, Result};
 use crate::page::{NewEntry, PageOp};

@@ -1,4 +1,4 @@
-//! Passes the policies of tables to the page store. Compressing pages must not be in this file.
+//! Passes the policies of tables to the page store.
 
 use super::engine::Engine;
 use crate::base::{Error, Result, TableId};

@@ -1,5 +1,4 @@
 //! An arena of keys, each with a record or without one. Adding an entry takes two copies and no allocation of its own.
-//! The order of the keys and the meaning of the records must not be in this file.
 
 use crate::base::bytes;
 use crate::page::Record;

@@ -113,6 +113,6 @@ impl Engine {
 /// The error if a database that has had a checkpoint has no catalog.
 pub(crate) fn catalog_is_gone() -> Error {
     let why =
-        format!("page {CATALOG_ROOT}, its root, is not in the file: the file was cut short, or a write of it was lost");
+        format!("page {CATALOG_ROOT}, its root, is not in the file: the file was truncated, or a write of it was lost");
     Error::CorruptMeta { what: "the catalog", why }
 }

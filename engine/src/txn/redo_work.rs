@@ -1,5 +1,4 @@
-//! How much work a recovery would have, and the bounds of that work. This file must not decide when the redo point
-//! moves.
+//! How much work a recovery would have, and the bounds of that work.
 //!
 //! A set of page ids counts the pages that a recovery would change. Pages that change during a checkpoint count for the
 //! next redo point, too.

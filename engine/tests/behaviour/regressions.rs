@@ -440,7 +440,7 @@ fn the_cause_that_stopped_all_writing_is_reported_once() -> Result<()> {
     for message in
         failures.map(|failed| failed.unwrap_err().to_string()).into_iter().chain([db.close().unwrap_err().to_string()])
     {
-        assert!(message.matches("nothing can be written").count() <= 1, "{message}");
+        assert!(message.matches("the database cannot be written").count() <= 1, "{message}");
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! The expected content of the database after each commit: tables of keys and values that are made from numbers, so
-//! that the expected content needs little memory. Changes and reads must not be in this file.
+//! that the expected content needs little memory.
 
 use crate::keys::key_of_a_group;
 use crate::layouts;

@@ -188,7 +188,7 @@ fn open_without_room_for_a_log(store: StoreKind) -> Result<()> {
     let refused = db.begin_write().map(drop).expect_err("a database without a log");
     assert!(matches!(&refused, Error::Poisoned { cause } if cause.contains("no space left")), "{refused}");
     // Nothing was going on that could have been stopped.
-    assert!(refused.to_string().starts_with("nothing can be written (no space left on"), "{refused}");
+    assert!(refused.to_string().starts_with("the database cannot be written: no space left on"), "{refused}");
     drop(db);
     volume.limit_space(None);
     let db = options().open_on(Arc::new(volume.clone()), "t.duramen")?;

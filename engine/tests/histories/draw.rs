@@ -1,4 +1,4 @@
-//! The random parts of histories: kinds of tables, keys, values and bounds. Operations must not be in this file.
+//! The random parts of histories: kinds of tables, keys, values and bounds.
 
 use super::layouts;
 use duramen::db::types::{KeyLayout, Separators, TableOptions};

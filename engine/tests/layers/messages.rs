@@ -1,5 +1,6 @@
 //! The engine's messages and documentation fit every program that uses it: they name no option and no command of a
-//! program. Each message of the engine, the codecs, the queries and the program is in one place.
+//! program. Each message of the engine, the codecs, the queries and the program is in one place, and no two of a crate
+//! begin alike.
 
 use crate::tokens::{files, is_ident, is_punct, read};
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
@@ -108,31 +109,112 @@ fn is_for_tests(attribute: &[TokenTree]) -> bool {
     }) && !attribute.iter().any(|token| is_ident(token, "not"))
 }
 
-/// The messages that are in these files several times, each with its places.
-fn repeated(files: impl Iterator<Item = (PathBuf, TokenStream)>) -> Vec<String> {
+/// The places of the messages in these files, by the part of the message that `part` returns.
+fn places_by(
+    part: impl Fn(&str) -> Option<String>,
+    files: impl Iterator<Item = (PathBuf, TokenStream)>,
+) -> BTreeMap<String, Vec<String>> {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (file, tokens) in files {
         let mut found = Vec::new();
         messages(&tokens, &mut found);
         for (line, text) in found {
-            places.entry(text).or_default().push(format!("{}:{line}", file.display()));
+            if let Some(part) = part(&text) {
+                places.entry(part).or_default().push(format!("{}:{line}", file.display()));
+            }
         }
     }
-    let repeated = places.into_iter().filter(|(_, places)| places.len() > 1);
-    repeated.map(|(text, places)| format!("{text}: {}", places.join(", "))).collect()
+    places
+}
+
+/// The parts that are in several places, each with them.
+fn several(places: BTreeMap<String, Vec<String>>) -> Vec<String> {
+    let several = places.into_iter().filter(|(_, places)| places.len() > 1);
+    several.map(|(text, places)| format!("{text}: {}", places.join(", "))).collect()
+}
+
+/// The messages that are in these files several times, each with its places.
+fn repeated(files: impl Iterator<Item = (PathBuf, TokenStream)>) -> Vec<String> {
+    several(places_by(|text| Some(text.to_owned()), files))
+}
+
+/// Messages may begin with these words several times, for the reason beside them.
+const MAY_BEGIN_ALIKE: [(&str, &str); 1] =
+    [("splitting its pages makes no room", "an insertion and a removal fail for one reason; the end tells them apart")];
+
+/// The first six words of a message, or all of them. Placeholders and punctuation do not count. `None` if fewer than
+/// four words are left.
+fn beginning(text: &str) -> Option<String> {
+    let mut outside = String::new();
+    let mut depth = 0;
+    for c in text.chars() {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        outside.push(if depth == 0 && c != '}' { c } else { ' ' });
+    }
+    let words = outside.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+    let words: Vec<&str> = words.filter(|word| word.contains(|c: char| c.is_alphabetic())).collect();
+    (words.len() >= 4).then(|| words[..words.len().min(6)].join(" "))
+}
+
+/// The beginnings that several messages of these files have, each with its places.
+fn twins(files: impl Iterator<Item = (PathBuf, TokenStream)>) -> Vec<String> {
+    let mut places = places_by(beginning, files);
+    places.retain(|words, _| MAY_BEGIN_ALIKE.iter().all(|(allowed, _)| allowed != words));
+    several(places)
+}
+
+/// The files of each crate whose messages are examined, without its tests.
+fn crates() -> impl Iterator<Item = Vec<(PathBuf, TokenStream)>> {
+    let is_test = |file: &PathBuf| {
+        file.iter().any(|part| part == "tests" || part.to_str().is_some_and(|name| name.ends_with("tests.rs")))
+    };
+    let folders = [("src", 100), ("../cli/src", 30), ("../codec/src", 15), ("../query/src", 3)];
+    folders.into_iter().map(move |(folder, least)| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let files: Vec<PathBuf> = files(&root).into_iter().filter(|file| !is_test(file)).collect();
+        assert!(files.len() > least, "the code is not where this test looks for it: {folder}");
+        files.into_iter().map(|file| (file.clone(), read(&file))).collect()
+    })
 }
 
 #[test]
 fn each_message_of_a_crate_is_in_one_place() {
-    let is_test = |file: &PathBuf| {
-        file.iter().any(|part| part == "tests" || part.to_str().is_some_and(|name| name.ends_with("tests.rs")))
-    };
-    for (folder, least) in [("src", 100), ("../cli/src", 30), ("../codec/src", 15), ("../query/src", 3)] {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-        let files: Vec<PathBuf> = files(&root).into_iter().filter(|file| !is_test(file)).collect();
-        assert!(files.len() > least, "the code is not where this test looks for it: {folder}");
-        let repeated = repeated(files.into_iter().map(|file| (file.clone(), read(&file))));
+    for files in crates() {
+        let repeated = repeated(files.into_iter());
         assert!(repeated.is_empty(), "{} messages are in several places:\n{}", repeated.len(), repeated.join("\n"));
+    }
+}
+
+#[test]
+fn no_two_messages_of_a_crate_begin_with_the_same_words() {
+    let mut alike = Vec::new();
+    for files in crates() {
+        let twins = twins(files.clone().into_iter());
+        assert!(twins.is_empty(), "{} beginnings are in several places:\n{}", twins.len(), twins.join("\n"));
+        alike.extend(several(places_by(beginning, files.into_iter())));
+    }
+    for (words, why) in MAY_BEGIN_ALIKE {
+        assert!(alike.iter().any(|found| found.starts_with(words)), "no longer needed: {words} ({why})");
+    }
+}
+
+#[test]
+fn messages_that_begin_alike_are_detected() {
+    let twins = |source: &str| twins(std::iter::once((PathBuf::from("x.rs"), source.parse().unwrap())));
+    for source in [
+        "fn f() { a(format!(\"key list {:?} is unknown\")); b(format!(\"key list {keys:?} is unknown\")) }",
+        "fn f() { a(\"the part of slot 7 does not match\"); b(\"the part of slot 7 does not end\") }",
+        "fn f() { a(\"no space left on the device of {}: {why}\"); b(\"no space left on the device: {what}\") }",
+        "fn f() { a(\"table \\\"{t}\\\" is not there\"); b(\"table {} is not there\") }",
+    ] {
+        assert_eq!(twins(source).len(), 1, "{source}: {:?}", twins(source));
+    }
+    for source in [
+        "fn f() { a(\"the part of slot {slot} does end\"); b(\"the part of slot {slot} does not end\") }",
+        "fn f() { a(\"{path} is damaged: {page}{what}\"); b(\"{} is damaged: {what}; {advice}\") }",
+        "fn f() { a(\"splitting its pages makes no room for it\"); b(\"splitting its pages makes no room now\") }",
+    ] {
+        assert_eq!(twins(source), Vec::<String>::new(), "{source}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Keys that are difficult for a page. Tests must not be in this file.
+//! Keys that are difficult for a page.
 
 use duramen::base::limits::long_key_head;
 

@@ -1,5 +1,4 @@
-//! A table of every kind: each layout, codec and length of separators, and every sort of keys and values. Tests must
-//! not be in this file.
+//! A table of every kind: each layout, codec and length of separators, and every sort of keys and values.
 
 use super::layouts;
 use duramen::db::types::{KeyLayout, Separators, TableOptions};

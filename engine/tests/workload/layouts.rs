@@ -1,4 +1,4 @@
-//! The key layouts: those that hold keys of any length, and the blocks of integers. Tests must not be in this file.
+//! The key layouts: those that hold keys of any length, and the blocks of integers.
 
 use duramen::Codec;
 use duramen::db::types::{KeyLayout, TableOptions};

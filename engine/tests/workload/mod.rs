@@ -1,5 +1,4 @@
-//! A mixed workload, chosen by a seed, for the tests of power cuts and of redo, and the model of its content. Power
-//! cuts and comparisons must not be in this file.
+//! A mixed workload, chosen by a seed, for the tests of power cuts and of redo, and the model of its content.
 
 // Every program of tests compiles this for itself and uses its part.
 #![allow(dead_code)]

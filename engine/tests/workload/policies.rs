@@ -1,4 +1,4 @@
-//! Chooses the page compression of tables at random. Tests must not be in this file.
+//! Chooses the page compression of tables at random.
 
 use duramen::db::types::TableOptions;
 use duramen::db::{Compression, Overflow, Target};

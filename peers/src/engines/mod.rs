@@ -1,4 +1,4 @@
-//! The stores that can be measured, each as a contestant. Workloads must not be in this folder.
+//! The stores that can be measured, each as a contestant.
 
 mod fjall;
 mod linked;

@@ -1,4 +1,4 @@
-//! The form of a claim of the paper, and its comparison with the results. The claims must not be in this file.
+//! The form of a claim of the paper, and its comparison with the results.
 
 use super::experiments::Point;
 use crate::keys::report::Row;

@@ -1,5 +1,4 @@
-//! The runs from which the figures are made: their keys, pages and disks. The use of the results must not be in this
-//! file.
+//! The runs from which the figures are made: their keys, pages and disks.
 
 use super::Args;
 use super::sources;

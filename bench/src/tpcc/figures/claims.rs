@@ -1,4 +1,4 @@
-//! The values that the figures show and that the claims of the paper are about. The claims must not be in this file.
+//! The values that the figures show and that the claims of the paper are about.
 
 use super::runs::Run;
 use crate::claims::{self, Results};

@@ -1,4 +1,4 @@
-//! Draws charts and writes tables of figures. The choice of what a figure shows must not be in this file.
+//! Draws charts and writes tables of figures.
 
 use super::paper::{Figure, Panel};
 use super::runs::Run;

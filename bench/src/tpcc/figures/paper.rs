@@ -1,5 +1,5 @@
 //! The figures and tables of the paper on selective compression, and its claims, in our words. The numbers are from its
-//! text and its tables, because it does not give the values of its bars. Measuring must not be in this file.
+//! text and its tables, because it does not give the values of its bars.
 
 use super::claims::Device::{self, Hdd, Ssd};
 use super::claims::{Asked, Claim, Measure, Number};

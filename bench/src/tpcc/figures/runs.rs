@@ -1,4 +1,4 @@
-//! The runs that the figures need. Measuring them must not be in this file.
+//! The runs that the figures need.
 
 use super::Args;
 use crate::numbers::short;

@@ -1,5 +1,4 @@
-//! The five transactions (sections 2.4 to 2.8 of the specification). Each picks its input and does its work. This
-//! folder must not decide when a transaction runs.
+//! The five transactions (sections 2.4 to 2.8 of the specification). Each picks its input and does its work.
 
 mod delivery;
 mod new_order;

@@ -1,4 +1,4 @@
-//! The values that the claims of the paper are about. The claims must not be in this file.
+//! The values that the claims of the paper are about.
 
 use super::measure::Results;
 use super::runs::Run;

@@ -1,5 +1,4 @@
-//! Draws charts and writes CSV from results. The choice of what a figure shows, and the comparison with the paper, must
-//! not be in this file.
+//! Draws charts and writes CSV from results.
 
 use super::claims::{ALL, Measure};
 use super::measure::Results;

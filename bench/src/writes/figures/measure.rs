@@ -1,4 +1,4 @@
-//! Measures the runs of the figures. The use of the results must not be in this file.
+//! Measures the runs of the figures.
 
 use super::Args;
 use super::runs::{Population, Run};

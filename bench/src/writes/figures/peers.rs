@@ -1,5 +1,5 @@
 //! Runs of other stores, which `duramen-peers` measures: the runs that the figures need, and the run that each result
-//! belongs to. Calls of other stores must not be in this file.
+//! belongs to.
 
 use super::runs::{Logging, Run, Scale, Store};
 use super::{Args, paper};

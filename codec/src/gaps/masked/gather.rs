@@ -101,7 +101,8 @@ impl ByteWindow {
             let bytes = if at + 64 <= body.len() {
                 _mm512_loadu_si512(body.as_ptr().add(at).cast())
             } else {
-                // `bytes::load` says why there is no masked load of no bytes.
+                // If no byte can be read, the pointer is to the end of the body: masked loads from unmapped memory are
+                // slow.
                 let rest = body.get(at.min(body.len())..).unwrap_or_default();
                 _mm512_maskz_loadu_epi8(_bzhi_u64(u64::MAX, rest.len() as u32), rest.as_ptr().cast())
             };

@@ -3,8 +3,7 @@
 //!
 //! The top bits of the bytes say where gaps end and how long they are. Every byte is moved to a lane of its own. The
 //! lane of each gap's last byte is combined with the bytes before it, and a compress collects those lanes. The position
-//! of the next sixteen bytes never depends on the content of these, which makes it fast. Other codecs must not be in
-//! this file.
+//! of the next sixteen bytes never depends on the content of these, which makes it fast.
 
 mod ends;
 mod gather;

@@ -1,5 +1,5 @@
 //! Vector kernels for VarInt-GB and StreamVByte with `u32` keys: a control byte selects the shuffle that unpacks four
-//! gaps to a 128-bit vector. Other codecs must not be in this file.
+//! gaps to a 128-bit vector.
 //!
 //! A kernel reads whole groups as long as 17 bytes can be read, the last groups from a padded copy. The scalar code of
 //! the codec reads the rest and checks where the body ends.

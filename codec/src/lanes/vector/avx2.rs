@@ -1,4 +1,4 @@
-//! Vectors of 256 bits: 8 or 4 keys, for AVX2. Other vectors must not be in this file.
+//! Vectors of 256 bits: 8 or 4 keys, for AVX2.
 
 use core::arch::x86_64::*;
 

@@ -1,4 +1,4 @@
-//! Vectors of 512 bits: 16 or 8 keys, for AVX-512. Other vectors must not be in this file.
+//! Vectors of 512 bits: 16 or 8 keys, for AVX-512.
 
 use core::arch::x86_64::*;
 

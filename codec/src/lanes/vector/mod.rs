@@ -1,5 +1,5 @@
 //! A vector of lanes of any size: the operations that the kernels of lane streams need, for SSE4, AVX2 and AVX-512 and
-//! both key types. Kernels must not be in this file.
+//! both key types.
 //!
 //! Every function is `#[inline(always)]`, so it is compiled inside the `#[target_feature]` function of `kernels.rs`
 //! that calls it, and never as a separate function.

@@ -1,4 +1,4 @@
-//! Vectors of 128 bits: 4 or 2 keys, for SSE4. Other vectors must not be in this file.
+//! Vectors of 128 bits: 4 or 2 keys, for SSE4.
 
 use core::arch::x86_64::*;
 

@@ -1,4 +1,4 @@
-//! The catalog entries of dictionaries: one for each copy. This file must not interpret the bytes of a dictionary.
+//! The catalog entries of dictionaries: one for each copy.
 
 use super::{catalog_tree, corrupt};
 use crate::base::bytes::get_u32;

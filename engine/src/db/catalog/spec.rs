@@ -32,7 +32,7 @@ impl<'a> TableSpec<'a> {
         let given = [("key_width", options.key_width, key_width), ("value_width", options.value_width, value_width)];
         for (option, given, width) in given {
             if let Some(given) = given.filter(|given| Some(*given) != width) {
-                let expected = "left out for a type of the engine, which has its own length".to_owned();
+                let expected = "unset for a built-in type, whose length is known".to_owned();
                 return Err(Error::Option { option, value: given.to_string(), expected });
             }
         }
@@ -69,7 +69,7 @@ impl<'a> TableSpec<'a> {
             return Err(Error::Option {
                 option: "auto_increment",
                 value: "set".into(),
-                expected: format!("left out for keys of type {}: it is for u32 and u64", self.key_type),
+                expected: format!("unset for keys of type {}: it is for u32 and u64", self.key_type),
             });
         }
         Ok(self.options.auto_increment.then_some(1))
@@ -79,7 +79,7 @@ impl<'a> TableSpec<'a> {
     fn leaf(&self, in_memory: bool) -> Result<KeyListKind> {
         let TableOptions { keys: given, codec, separators, .. } = self.options;
         if let (Some(codec), Some(other)) = (codec, given.filter(|layout| !layout.has_codec())) {
-            let expected = format!("left out with keys {other}: it is for blocks");
+            let expected = format!("unset with keys {other}: it is for blocks");
             return Err(Error::Option { option: "codec", value: codec.to_string(), expected });
         }
         let integers = matches!(self.key_type, "u8" | "u16" | "u32" | "u64" | "i8" | "i16" | "i32" | "i64");
@@ -144,7 +144,7 @@ mod tests {
             TableSpec::of_names(keys, "()", options).unwrap().layout(false, 8192).unwrap_err().to_string()
         };
         let message = refused("u32", short(Some(Codec::Bp128)));
-        let right = "blocks with bp128: they have 128 keys at most as it is";
+        let right = "blocks: blocks of bp128 never have more than 128 keys";
         assert_eq!(message, format!("option keys cannot be blocks:128: it must be {right}"));
         let message = refused("str", short(None));
         assert!(

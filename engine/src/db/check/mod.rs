@@ -307,7 +307,7 @@ impl Check<'_> {
                 self.find(
                     None,
                     false,
-                    anywhere(page, "it is a page of the key heap and is also used for something else".into()),
+                    anywhere(page, "another part of the database uses this page of the key heap".into()),
                 );
             }
             if known != of && sound {
@@ -329,7 +329,7 @@ impl Check<'_> {
                 Err(error) => {
                     let (_, what) = page_and_message(&error, map);
                     let what = format!(
-                        "an allocation map is damaged ({what}): nothing can be written; copy the entries to a new database"
+                        "an allocation map is damaged ({what}): the database cannot be written; copy the entries to a new database"
                     );
                     self.find(None, false, anywhere(map, what));
                     return;

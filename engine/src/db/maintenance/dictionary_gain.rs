@@ -1,5 +1,5 @@
 //! Measures what a dictionary saves: trains it on half of the sampled pages of a table, and compresses the other half
-//! with it. Reading and writing pages must not be in this file.
+//! with it.
 
 use super::strategy::scaled;
 use crate::base::limits::PAGE_HEADER;

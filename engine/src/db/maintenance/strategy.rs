@@ -1,6 +1,5 @@
 //! Strategies of page compression: which tables to compress, after "A Selective Compression Strategy for Performance
 //! Improvement of Database Compression", sections 3 and 4. Decides from the sizes of sampled pages.
-//! Reading pages must not be in this file.
 
 use crate::base::{Error, Result};
 use crate::store::{Compression, Overflow, PagePolicy, Target};

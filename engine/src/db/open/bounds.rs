@@ -1,4 +1,4 @@
-//! The options of [`Builder`] that bound the work of a recovery. How checkpoints are taken must not be in this file.
+//! The options of [`Builder`] that bound the work of a recovery.
 
 use super::options::Builder;
 use crate::base::{Error, Result};

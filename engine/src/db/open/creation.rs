@@ -2,7 +2,7 @@
 //! when it is complete, so that a crash leaves no incomplete database.
 //!
 //! The lock is held from the creation of the file until the database is closed. A file is removed only under its lock,
-//! so no other process can have opened it. This file must not know what the database contains.
+//! so no other process can have opened it.
 
 use super::options::Builder;
 use super::{Opened, log_config};

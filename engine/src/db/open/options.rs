@@ -447,7 +447,7 @@ impl Builder {
         self
     }
 
-    /// Opens a database for reading and writing. Recovers it if it was not closed cleanly.
+    /// Opens a database for reading and writing. Recovers it if it was not closed properly.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -455,7 +455,7 @@ impl Builder {
     /// use duramen::{Database, Error};
     ///
     /// let db = Database::create(&path)?;
-    /// assert!(matches!(Database::builder().open(&path), Err(Error::Locked { .. })), "it is open already");
+    /// assert!(matches!(Database::builder().open(&path), Err(Error::Locked { .. })), "it is already open");
     /// db.close()?;
     /// let db = Database::builder().cache(256 << 20).open(&path)?;
     /// assert_eq!(db.path(), path);
@@ -485,7 +485,7 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`Builder::open`], and [`Error::NeedsRecovery`] if it was not closed cleanly.
+    /// The errors of [`Builder::open`], and [`Error::NeedsRecovery`] if it was not closed properly.
     pub fn open_read_only(&self, path: impl AsRef<Path>) -> Result<Database> {
         let (volume, name) = super::existing(path.as_ref())?;
         self.open_read_only_on(volume, &name)

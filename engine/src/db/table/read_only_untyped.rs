@@ -1,4 +1,4 @@
-//! Tables in a snapshot, as byte strings. Typed tables are built on them. This file must not know types.
+//! Tables in a snapshot, as byte strings. Typed tables are built on them.
 
 use super::bounds::{self, EncodedRange};
 use super::range::UntypedRange;

@@ -1,4 +1,4 @@
-//! Tables of byte strings in a writing transaction. Typed tables are built on them. This file must not know types.
+//! Tables of byte strings in a writing transaction. Typed tables are built on them.
 
 use super::bounds::{self, EncodedRange};
 use super::range::UntypedRange;

@@ -1,5 +1,4 @@
-//! The end of a writing transaction: it becomes one list of steps that the engine commits, or it is discarded. Opening
-//! and creating tables must not be here.
+//! The end of a writing transaction: it becomes one list of steps that the engine commits, or it is discarded.
 
 use super::table_state::{Name, TableState, dropped_tables};
 use super::write::{WriteTransaction, open_twice};

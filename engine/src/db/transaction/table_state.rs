@@ -1,4 +1,4 @@
-//! The state of a table in a writing transaction. Reading and writing of tables must not be here.
+//! The state of a table in a writing transaction.
 
 use crate::base::TableId;
 use crate::db::catalog::TableEntry;

@@ -1,5 +1,5 @@
 //! Writes pages outside the log. Those of compressed tables are written in another thread, while the transaction
-//! prepares the next ones. This file must not decide which pages are written, and when.
+//! prepares the next ones.
 //!
 //! Bulk loads and large values are written in this way, in batches of 1 MiB. They are synced before the log gets the
 //! batch that has their places and makes them reachable.

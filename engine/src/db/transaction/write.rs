@@ -1,5 +1,4 @@
-//! Writing transactions: one at a time, atomic across tables. A transaction reads its own writes. Committing and
-//! discarding them must not be here: see `commit`.
+//! Writing transactions: one at a time, atomic across tables. A transaction reads its own writes.
 
 use super::read::check_types;
 use super::table_state::{Name, TableState};

@@ -1,5 +1,4 @@
-//! Strings inside a tuple: escaped and terminated, so that their end can be found and their order is kept. This file
-//! works on bytes and must not know types.
+//! Strings inside a tuple: escaped and terminated, so that their end can be found and their order is kept.
 //!
 //! Each byte 0x00 of the string becomes 0x00 0xFF, and 0x00 0x00 follows the last byte.
 //!

@@ -2,7 +2,7 @@
 //!
 //! A tree stores byte strings and compares them byte by byte. A [`Value`] type defines how values are encoded and
 //! decoded. A [`Key`] type also promises that the encoded bytes have the order of the values. `docs/types.md` describes
-//! the bytes of each type. This folder must not know pages, tables in a database, or transactions.
+//! the bytes of each type.
 
 mod def;
 mod dynamic;

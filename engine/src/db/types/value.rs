@@ -7,7 +7,7 @@ pub(super) type Decoded<T> = Result<T, &'static str>;
 /// The error for bytes that do not have the length of the encodings of a type.
 pub(in crate::db) const WRONG_LENGTH: &str = "the number of bytes is not that of the type";
 /// The error for bytes that end within a tuple.
-pub(super) const TUPLE_ENDS: &str = "the tuple is cut short";
+pub(super) const TUPLE_ENDS: &str = "the tuple is truncated";
 
 /// A type of values in a table.
 /// It is implemented for byte strings (`&[u8]`, `Vec<u8>`, `[u8; N]`), text (`&str`, `String`), the integers of 8 to

@@ -1,5 +1,5 @@
 //! The directory in front of a key list whose keys are in groups: where each group begins and the head of its first
-//! key. The meaning of a group and of its offset must not be in this file.
+//! key.
 //!
 //! The layout is `[groups u16] [group; groups]`, where a group is `head u32 | first slot u16 | offset u16`.
 
@@ -63,7 +63,7 @@ pub(super) fn check_order(groups: &[[u8; GROUP]], slots: usize, end: usize) -> R
     let mut before = DirectoryGroup::default();
     for group in groups.iter().map(DirectoryGroup::of).chain([DirectoryGroup { head: 0, slot: slots, offset: end }]) {
         if group.slot < before.slot || group.offset < before.offset {
-            return Err(format!("the group at slot {} does not come before that at slot {}", before.slot, group.slot));
+            return Err(format!("the groups at slots {} and {} are not in order", before.slot, group.slot));
         }
         before = group;
     }
@@ -106,7 +106,7 @@ mod tests {
         let all: Vec<DirectoryGroup> = groups(&list).iter().map(DirectoryGroup::of).collect();
         assert_eq!(all, [group(1, 0, 3), group(2, 4, 6), group(3, 9, 65_535)]);
         assert_eq!(list.last(), Some(&0xAA), "the bytes after the directory are lost");
-        assert_eq!(groups(&list[..FIELD + GROUP]), [[0; GROUP]; 0], "a directory that is cut short has no groups");
+        assert_eq!(groups(&list[..FIELD + GROUP]), [[0; GROUP]; 0], "a truncated directory has no groups");
         assert!(std::panic::catch_unwind(move || change(&mut list, 3, |none| none.slot = 7)).is_err());
     }
 

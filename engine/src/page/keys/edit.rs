@@ -1,5 +1,5 @@
 //! Changes a key list in its page, whatever its kind. An insertion is planned before it is done, so that an insertion
-//! that does not fit changes nothing. The way in which a list changes its bytes must not be in this file.
+//! that does not fit changes nothing.
 
 use super::KeyListKind;
 use super::scheme::Scheme;

@@ -4,7 +4,7 @@
 //! An inner page's key 0, which is empty, is kept as zeros of that length.
 
 use super::row::Lead;
-use super::scheme::{Build, EditResult, Features, List, Scheme, insert_planned, own_bytes};
+use super::scheme::{Build, EditResult, Features, List, Scheme, insert_planned, own_bytes, wrong_length};
 use super::{InsertPlan, KeyRow, KeyState, WalkPosition};
 use crate::base::bytes;
 use crate::page::check::cannot_hold;
@@ -208,7 +208,7 @@ impl Scheme for FixedScheme {
         let now = Fixed::new(list, state.count).stride;
         match stride_with(now, state.count, state.inner, suffix) {
             Some(stride) => Ok(Some(InsertPlan::of(FIELD + (state.count + 1) * stride))),
-            None => Err(format!("a key of {} bytes does not belong in a list of keys of {now}", suffix.len())),
+            None => Err(wrong_length(suffix.len(), now)),
         }
     }
 

@@ -204,6 +204,7 @@ impl KeyLayout {
     /// `Error::Option` if these keys cannot have this layout.
     pub(crate) fn kind(self, keys: &KeyProperties<'_>) -> Result<KeyListKind> {
         let refused = |expected| Err(Error::Option { option: "keys", value: self.to_string(), expected });
+        let plain_or_head = |why: &str| refused(format!("plain or head for keys of type {}: {why}", keys.type_name));
         let usual_part = if keys.in_memory { PART_IN_MEMORY } else { PART_IN_FILES };
         let of_part = |kind: fn(u8) -> KeyListKind| match self.number().unwrap_or(usual_part) {
             part if (1..=KeyListKind::LONGEST_PART).contains(&part) => Ok(kind(part)),
@@ -214,7 +215,7 @@ impl KeyLayout {
             (Some(kind), _) => Ok(kind(rule)),
             (None, asked) => {
                 let expected =
-                    format!("left out for keys of type {}: blocks are for integers of 4 or 8 bytes", keys.type_name);
+                    format!("unset for keys of type {}: blocks are for integers of 4 or 8 bytes", keys.type_name);
                 let Some(codec) = asked else { return refused(expected) };
                 Err(Error::Option { option: "codec", value: codec.to_string(), expected })
             }
@@ -225,11 +226,9 @@ impl KeyLayout {
                 Ok(KeyListKind::Fixed)
             }
             KeyLayout::Fixed if keys.width.is_some_and(|width| width > MAX_KEY) => {
-                refused(format!("plain or head for keys of type {}: a key has {MAX_KEY} bytes at most", keys.type_name))
+                plain_or_head(&format!("a key has {MAX_KEY} bytes at most"))
             }
-            KeyLayout::Fixed => {
-                refused(format!("plain or head for keys of type {}, which vary in length", keys.type_name))
-            }
+            KeyLayout::Fixed => plain_or_head("they vary in length"),
             KeyLayout::Head => Ok(KeyListKind::Head),
             KeyLayout::Db2 => Ok(KeyListKind::Db2),
             KeyLayout::WiredTiger => Ok(KeyListKind::WiredTiger(Instantiation::RollForward)),
@@ -241,7 +240,7 @@ impl KeyLayout {
             KeyLayout::Blocks => of_rule(BlockRule::long(codec)),
             KeyLayout::ShortBlocks => match BlockRule::short(codec) {
                 Some(rule) => of_rule(rule),
-                None => refused(format!("blocks with {codec}: they have {} keys at most as it is", codec.max_count())),
+                None => refused(format!("blocks: blocks of {codec} never have more than {} keys", codec.max_count())),
             },
         }
     }

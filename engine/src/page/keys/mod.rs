@@ -2,8 +2,8 @@
 //! generated from the one [table] of all lists. Each list has a file or folder of its own; no code outside refers to a
 //! list by name.
 //!
-//! A key list stores *suffixes*: keys without the prefix that the page cuts off ([`KeyListKind::cuts_prefix`]). Fences,
-//! records, inner pages (whose key 0 is an empty suffix) and long keys must not be in this folder.
+//! A key list stores *suffixes*: keys without the prefix that the page cuts off ([`KeyListKind::cuts_prefix`]). Key 0
+//! of an inner page is an empty suffix.
 
 #[macro_use]
 mod table;

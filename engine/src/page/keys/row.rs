@@ -1,5 +1,4 @@
-//! Whole keys of a list, adjacent in one buffer, for callers that read many keys. The use of the keys must not be in
-//! this file.
+//! Whole keys of a list, adjacent in one buffer, for callers that read many keys.
 //!
 //! Parts of keys have about ten bytes and lengths that a branch predictor cannot foresee. A part is therefore copied
 //! together with the bytes after it, [`WIDE`] bytes at once. The next copy overwrites the excess bytes.

@@ -1,5 +1,5 @@
 //! The interface of a key list: each list has one implementation of [`Scheme`], one of [`List`] to read it and one of
-//! [`Build`] to build it. `table` has all lists. Byte layouts must not be in this file.
+//! [`Build`] to build it. `table` has all lists.
 
 use super::row::Lead;
 use super::{Blocks, InsertPlan, KeyListKind, KeyPlace, KeyRow, KeyState, OutOfLine, WalkPosition, Walked};
@@ -10,6 +10,11 @@ use std::ops::Range;
 /// The number of bytes of a list after a change. `None`: the result would exceed the room, and nothing has changed. The
 /// error says what is wrong with the list or with the change.
 pub(crate) type EditResult = Result<Option<usize>, String>;
+
+/// The error of a key of `len` bytes in a list whose keys have `of` bytes.
+pub(super) fn wrong_length(len: usize, of: usize) -> String {
+    format!("a key of {len} bytes does not belong in a list of keys of {of}")
+}
 
 /// The properties of a list that do not depend on its bytes.
 #[derive(Clone, Copy)]

@@ -1,4 +1,4 @@
-//! Visits the keys of a list in order, one key a step, whatever the list. The use of the keys must not be in this file.
+//! Visits the keys of a list in order, one key a step, whatever the list.
 
 use super::{KeyList, USUAL_SUFFIX};
 

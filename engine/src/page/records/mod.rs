@@ -1,6 +1,5 @@
 //! Record lists: how a page stores its records. A record list grows down from the end of the page. Each kind of list
-//! has a file of its own. Each access to a page has one `match` that chooses between the kinds. The meaning of a record
-//! must not be in this folder.
+//! has a file of its own. Each access to a page has one `match` that chooses between the kinds.
 
 mod fixed;
 mod variable;

@@ -89,11 +89,11 @@ fn operations_that_do_not_fit_the_page_are_refused() {
     let mut page = empty(SHAPE, b"ab", Some(b"ac"));
     assert!(apply(&mut page, &PageOp::Insert { slot: 0, key: b"abc", record }, Lsn(2)).unwrap());
     let long = vec![b'a'; limits::max_inline_key(512) + 2];
-    refused(&mut page, PageOp::Insert { slot: 2, key: b"abd", record }, "slot 2 of 1");
+    refused(&mut page, PageOp::Insert { slot: 2, key: b"abd", record }, "slot 2 of a page with 1 entries");
     refused(&mut page, PageOp::Insert { slot: 1, key: b"xbd", record }, "without the page's prefix");
     refused(&mut page, PageOp::Insert { slot: 1, key: &long, record }, "bytes");
     refused(&mut page, PageOp::Insert { slot: 1, key: b"abd", record: Record { large: true, ..record } }, "large");
-    refused(&mut page, PageOp::Replace { slot: 1, record }, "slot 1 of 1");
+    refused(&mut page, PageOp::Replace { slot: 1, record }, "slot 1 of a page with 1 entries");
     refused(&mut page, PageOp::Remove { from: 1, to: 0 }, "slots 1 to 0");
     refused(&mut page, PageOp::Remove { from: 0, to: 2 }, "slots 0 to 2");
     refused(&mut page, PageOp::SetBits { from: 0, count: 1 }, "no allocation map");
@@ -155,7 +155,7 @@ fn an_addition_is_refused_where_the_page_has_no_number() {
     refused(&mut page, add(0, u16::MAX), "no number at byte 65535");
     refused(&mut page, add(1, 0), "no number at byte 0");
     refused(&mut page, add(2, 0), "no number at byte 0");
-    refused(&mut page, add(3, 0), "slot 3 of 3");
+    refused(&mut page, add(3, 0), "slot 3 of a page with 3 entries");
     refused(&mut leaf_of(RecordListKind::Fixed, &[Record::inline(&[3; 7])]), add(0, 0), "no number at byte 0");
     refused(&mut leaf_of(RecordListKind::None, &[Record::default()]), add(0, 0), "no number at byte 0");
     refused(&mut format(SHAPE, map_page(512, PageId(7))), add(0, 0), "no tree page");
@@ -187,8 +187,12 @@ fn bits_are_set_and_cleared_within_the_map_alone() {
     assert!(apply(&mut page, &PageOp::SetBits { from: 3, count: 14 }, Lsn(2)).unwrap());
     assert!(apply(&mut page, &PageOp::ClearBits { from: 9, count: 1 }, Lsn(3)).unwrap());
     assert!(apply(&mut page, &PageOp::SetBits { from: map_bits(512) - 1, count: 1 }, Lsn(4)).unwrap());
-    refused(&mut page, PageOp::SetBits { from: map_bits(512) - 1, count: 2 }, "no allocation map with bits");
-    refused(&mut page, PageOp::SetBits { from: u32::MAX, count: 2 }, "no allocation map with bits");
+    refused(
+        &mut page,
+        PageOp::SetBits { from: map_bits(512) - 1, count: 2 },
+        "not an allocation map, or too short for bits",
+    );
+    refused(&mut page, PageOp::SetBits { from: u32::MAX, count: 2 }, "not an allocation map, or too short for bits");
     let map = Page::check(&page, PageId(7)).unwrap();
     let set: Vec<u32> = (0..map_bits(512)).filter(|&bit| map.bit(bit)).collect();
     assert_eq!(set, [3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, map_bits(512) - 1]);

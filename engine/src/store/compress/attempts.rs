@@ -1,4 +1,4 @@
-//! Decides whether a page is worth the time of compressing it. The compression must not be in this file.
+//! Decides whether a page is worth the time of compressing it.
 
 use crate::base::TableId;
 use parking_lot::Mutex;

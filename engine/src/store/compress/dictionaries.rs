@@ -1,5 +1,4 @@
-//! [`Dictionaries`]: the dictionaries of a database, and which of them new images use. Reading their pages and coding
-//! must not be in this file.
+//! [`Dictionaries`]: the dictionaries of a database, and which of them new images use.
 
 use super::dictionary::{Dictionary, DictionaryId, DictionaryPlace, Primed};
 use crate::base::TableId;

@@ -1,5 +1,5 @@
 //! [`Dictionary`]: a dictionary of Zstandard, its bytes in the file, and what coders need to use it. `dictionaries` has
-//! the dictionaries of a database. This file must not know where their pages are.
+//! the dictionaries of a database.
 
 use crate::base::bytes::{get_u32, put_u32};
 use crate::base::checksum::checksum;

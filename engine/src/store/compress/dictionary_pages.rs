@@ -1,5 +1,5 @@
 //! Reads dictionaries from their pages: from the places that a store's own bytes name, and in a rescue from the pages
-//! that were found. This file must not decide where a page is.
+//! that were found.
 
 use super::Dictionaries;
 use super::dictionary::{Dictionary, DictionaryPlace, MOST_BYTES, id_in};

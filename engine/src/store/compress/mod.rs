@@ -3,7 +3,7 @@
 //! `places` has the lengths of places, `coders` compresses and decompresses, `lz4` and `zlib` have single coders,
 //! `attempts` decides which pages are worth it, `totals` counts, and `trial` compresses only to measure. A
 //! [`Dictionary`] has bytes that are frequent in the pages of a table, for Zstandard: `dictionaries` has those of a
-//! database, and `dictionary_pages` reads them. This folder must not know where bytes are in the file.
+//! database, and `dictionary_pages` reads them.
 //!
 //! A store compresses a page when it writes the image, while no latch of the page is held, and decompresses the result
 //! again to check it. Several threads compress the pages of one batch. A **target** gives all images of a table places

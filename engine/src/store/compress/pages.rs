@@ -1,5 +1,5 @@
 //! [`PageCompression`]: compresses the pages of tables according to their policies, for any store. `places` has the
-//! lengths of places. The bytes of images must not be in this file.
+//! lengths of places.
 
 use super::attempts::Attempts;
 use super::totals::CompressionCounters;

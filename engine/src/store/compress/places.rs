@@ -1,5 +1,4 @@
-//! [`Places`]: the lengths of the places of a store, and so which pages are worth compressing. This file must not know
-//! where a place is.
+//! [`Places`]: the lengths of the places of a store, and so which pages are worth compressing.
 
 use super::{Compression, Overflow, PagePolicy, Target};
 use crate::page::Page;

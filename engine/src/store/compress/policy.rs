@@ -1,5 +1,5 @@
 //! [`PagePolicy`]: how the pages of a table are compressed, which places in the file they get, and what happens to
-//! pages that miss the target. The bytes of images must not be in this file.
+//! pages that miss the target.
 
 use super::Compression;
 use crate::base::bytes::get_u32;
@@ -178,7 +178,7 @@ impl PagePolicy {
             (true, compression) => Err(Error::Option {
                 option: "dictionary",
                 value: "true".into(),
-                expected: format!("false with the compression {compression}: only zstd has dictionaries"),
+                expected: format!("false, because only zstd uses dictionaries (compression: {compression})"),
             }),
         }
     }

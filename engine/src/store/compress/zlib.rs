@@ -1,5 +1,5 @@
 //! zlib streams (RFC 1950) of whole pages: libdeflate, or flate2 in a build without the C libraries. Both write and
-//! read the same format. Which pages are compressed must not be in this file.
+//! read the same format.
 
 #[cfg(feature = "libdeflate")]
 mod coder {

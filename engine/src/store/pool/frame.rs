@@ -1,5 +1,5 @@
 //! A frame: memory for one page, with its latch and the fields for eviction and flushing; and the guards through which
-//! a page is read and changed. This file must not decide which page is in which frame.
+//! a page is read and changed.
 
 use crate::base::{Lsn, PageId};
 use crate::store::ChangedParts;

@@ -1,6 +1,6 @@
 //! All frames of a pool: an array that grows slab by slab and whose frames never move. A slab is some frames, each with
 //! its page after it. The first slabs are small; later ones are an eighth to a sixteenth of the memory so far, so that
-//! slabs soon fill huge pages. This file must not decide which page is in which frame.
+//! slabs soon fill huge pages.
 
 use super::frame::{Frame, LINE};
 use super::growing::Growing;

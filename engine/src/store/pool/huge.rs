@@ -1,5 +1,4 @@
-//! A fixed number of values in memory that is aligned for huge pages. The system is asked to use huge pages for it. The
-//! meaning of the values must not be in this file.
+//! A fixed number of values in memory that is aligned for huge pages. The system is asked to use huge pages for it.
 //!
 //! The reason for `unsafe`: the processor's cache of addresses is too small for so many pages of 4 KiB. With a
 //! million keys in pages of 512 bytes (57 MB), and all of the program's memory in huge pages, a point search took 1.8

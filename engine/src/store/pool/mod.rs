@@ -1,6 +1,5 @@
 //! The buffer pool: it finds the frame of a page, and reads a missing page into a frame. `evict` chooses the frames to
-//! reuse, `stock` keeps frames ready for that, and `flush` writes pages. The meaning of a page must not be in this
-//! folder.
+//! reuse, `stock` keeps frames ready for that, and `flush` writes pages.
 //!
 //! The pool uses array translation: an array from page id to frame instead of a hash table. The page of a frame changes
 //! only under the frame's exclusive latch. So a thread that holds the latch and finds the right page id in the frame
@@ -409,7 +408,7 @@ impl Pool {
             }
             failed => {
                 self.give_up(guard);
-                Err(failed.err().unwrap_or_else(|| Error::corrupt(id, "it has no image")))
+                Err(failed.err().unwrap_or_else(|| Error::corrupt(id, "the store has no image of it")))
             }
         }
     }
@@ -493,7 +492,7 @@ enum Wanted {
 }
 
 fn no_such_page(id: PageId) -> Error {
-    Error::corrupt(id, "there is no such page")
+    Error::corrupt(id, "the page does not exist")
 }
 
 /// A chunk of the translation array. The system zeroes it on first use, so that unused parts take no memory.

@@ -1,5 +1,4 @@
-//! Decides which delta blocks of a page are valid (which of them *count*), and applies them. Reads and writes must not
-//! be in this file.
+//! Decides which delta blocks of a page are valid (which of them *count*), and applies them.
 //!
 //! A delta counts if it was written for this image of the slot and for exactly the deltas before it: its checksum of
 //! the resulting page must be right. So a chain ends at the first delta that was not written, even if later ones were.
@@ -19,7 +18,7 @@ use crate::store::ChangedParts;
 pub(super) struct Base {
     pub(super) stamp: ImageStamp,
     pub(super) lsn: Lsn,
-    /// See [`super::choice::Choice::void_turn`].
+    /// The turn of the image in the other slot, if that one is newer and has a change that the log has lost.
     pub(super) void_turn: Option<u8>,
 }
 
@@ -84,6 +83,16 @@ impl Chain {
     }
 }
 
+/// The message for a part of a cell, such as an image, that the device has damaged.
+pub(super) fn wrong_checksum(part: &str) -> String {
+    format!("{part} does not match its checksum")
+}
+
+/// The message for a part of a cell, such as an image, in whose place the device has an older one.
+pub(super) fn last_is_lost(part: &str) -> String {
+    format!("the {part} that was written last is lost")
+}
+
 /// Applies the deltas of a page whose state is known. Returns the parts in which the page differs from the image in the
 /// slot, if the delta is cumulative. The content of the other blocks does not matter. An error says what is wrong.
 pub(super) fn apply_used(
@@ -97,11 +106,11 @@ pub(super) fn apply_used(
     let mut parts = ChangedParts::NONE;
     for (index, order) in used.in_order(half.count()) {
         let DeltaBlock::Sound(delta) = geometry.look_delta(half.block(index), id) else {
-            return Err(format!("delta block {index} does not match its checksum"));
+            return Err(wrong_checksum(&format!("delta block {index}")));
         };
         let is_last = delta.order == order && is_ours(&delta, base);
         let applied = if is_last { geometry.apply_delta(half.block(index), page) } else { None };
-        let applied = applied.ok_or("the delta block that was written last is lost")?;
+        let applied = applied.ok_or_else(|| last_is_lost("delta block"))?;
         if matches!(order, Order::Cumulative(_)) {
             parts = applied;
         }

@@ -15,7 +15,7 @@ use std::ops::Range;
 /// Pages whose slots are trimmed while no image can be written.
 const TRIM_PAGES: usize = 64;
 
-/// See [`ShadowStore::must_trim`].
+/// If trims take long, a checkpoint trims when one page in this many has something to be trimmed.
 const LAZY: u64 = 8;
 
 impl ShadowStore {
@@ -70,7 +70,7 @@ impl ShadowStore {
             check_failed_writes(state)?;
             let first = state.synced_generation.max(state.cuts.generation());
             if *generation >= first.saturating_add(RECOVERY_STEP - 1) {
-                let cause = "too many checkpoints have failed: close the database and open it again".into();
+                let cause = "too many checkpoints have failed".into();
                 return Err(Error::Poisoned { cause });
             }
             *generation += 1;

@@ -1,4 +1,4 @@
-//! Decides from the contents of the two slots of a page which slot counts. Reads and writes must not be in this file.
+//! Decides from the contents of the two slots of a page which slot counts.
 
 use super::cuts::{Cuts, RECOVERY_STEP};
 use super::slot::{ImageStamp, Side, SlotContent};

@@ -1,5 +1,5 @@
 //! A delta block: 4 KiB beside a slot, with the segments of the page that have changed. `chain` decides which delta
-//! blocks count. This file must not read or write a file.
+//! blocks count.
 //!
 //! | bytes | field |
 //! |---|---|

@@ -1,5 +1,4 @@
-//! The bytes of one slot of a page and of the delta blocks beside it, as they are in the file. This file must not
-//! interpret the bytes.
+//! The bytes of one slot of a page and of the delta blocks beside it, as they are in the file.
 
 use super::slot::Side;
 use crate::base::bytes::slice;

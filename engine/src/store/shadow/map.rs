@@ -1,6 +1,6 @@
 //! The map: the states of all pages, which a close writes after the last cell. With it the next process knows which
 //! slot and which deltas of a page count before it reads them. So it reads one half of a cell instead of the whole
-//! cell, and it finds a write that the device has lost. How a page is read must not be in this file.
+//! cell, and it finds a write that the device has lost.
 //!
 //! The map consists of blocks of 4 KiB. A process reads a block when it first needs the state of one of its pages.
 //!

@@ -8,8 +8,7 @@
 //!
 //! The store writes a page to the slot that does not hold its last synced image. So a write that is cut off loses
 //! nothing that a sync has made durable. Once the new image is synced, the store trims the old one: a drive that
-//! compresses then keeps one image a page. `checkpoint` decides when an image is durable. How pages change, and the
-//! write-ahead rule, must not be in this folder.
+//! compresses then keeps one image a page. `checkpoint` decides when an image is durable.
 //!
 //! The id of a freed page is used again only after a checkpoint whose redo point is beyond the free: see
 //! [`StoreWrites::reuses_ids_at_once`]. In a file the store trims the slots of several pages together.
@@ -83,7 +82,7 @@ struct ShadowState {
     placed: HashMap<PageId, Lsn>,
     /// The LSN at which redo begins.
     redo: Lsn,
-    /// See [`KnownPage::lost`].
+    /// The generation at opening, and the end of the log that was redone: the changes that the log has lost.
     lost: Option<(u32, Lsn)>,
     cuts: Cuts,
     /// Any sound image is accepted.
@@ -183,13 +182,13 @@ impl StoreFormat for ShadowStore {
     /// Reads only the length of the file.
     ///
     /// # Errors
-    /// [`Error::CorruptMeta`] if the superblock is damaged, or if a closed file was cut short.
+    /// [`Error::CorruptMeta`] if the superblock is damaged, or if a closed file was truncated.
     fn open(file: DatabaseFile) -> Result<ShadowStore> {
         let own = Own::decode(&file.own())?;
         let geometry = Geometry::new(file.page_size(), own.deltas, file.meta().database_id);
         let (len, whole) = (file.disk().size()?, own.map.map_or(0, |map| map.file_len(&geometry)));
         if file.meta().clean && len < whole {
-            let why = format!("it was closed with {whole} bytes and has {len}: it was cut short");
+            let why = format!("it was closed with {whole} bytes and has {len}: it was truncated");
             return Err(Error::CorruptMeta { what: "the file", why });
         }
         // A long file with few blocks must not cost memory.

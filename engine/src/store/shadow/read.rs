@@ -54,7 +54,7 @@ impl FoundCell {
 }
 
 fn wrong_checksum(id: PageId) -> Error {
-    Error::corrupt(id, "its image does not match its checksum")
+    Error::corrupt(id, chain::wrong_checksum("its image"))
 }
 
 impl ShadowStore {
@@ -285,7 +285,7 @@ impl ShadowStore {
             };
             let (base, lsn) = match self.geometry.look(half.slot(), id) {
                 SlotContent::Image { stamp, lsn } if is_last(stamp) => (Base::of(stamp, lsn), lsn),
-                SlotContent::Image { .. } => return Err(Error::corrupt(id, "the image that was written last is lost")),
+                SlotContent::Image { .. } => return Err(Error::corrupt(id, chain::last_is_lost("image"))),
                 _ => return Err(wrong_checksum(id)),
             };
             self.open_slot(id, half.slot(), lsn, page)?;

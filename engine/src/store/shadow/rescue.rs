@@ -1,5 +1,5 @@
 //! Opens a file whose superblocks are damaged. A page's position is its id, and each slot names the geometry and the
-//! database, so that the slots alone lead to all pages. The meaning of a page must not be in this file.
+//! database, so that the slots alone lead to all pages.
 
 use super::chain::{Base, Chain};
 use super::choice::KnownPage;

@@ -20,7 +20,7 @@ impl TableStore {
         chunks.dedup();
         for index in chunks {
             if let Err(cause) = self.write_chunk(index) {
-                tracing::debug!(%cause, index, "a part of the page table is written at the next checkpoint");
+                tracing::debug!(%cause, index, "cannot write a part of the page table; the next checkpoint writes it");
                 return;
             }
         }

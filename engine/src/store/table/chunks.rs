@@ -1,4 +1,4 @@
-//! Reads chunks of the page table when they are needed. This file must not know the encoding of a chunk.
+//! Reads chunks of the page table when they are needed.
 //!
 //! The lock of the page table is not held while the device works. So an operation that needs a chunk that is not in
 //! memory starts again after the chunk has been read.
@@ -6,8 +6,8 @@
 //! A third of the chunks stays in memory, 16 MiB of them, or 1/32 of the size of the cache, whichever is greatest; and
 //! always those that have changed.
 
-use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, corrupt, each_in_chunk};
-use super::load::{EntryLimits, describe_damage, log_damage, pages_of};
+use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, corrupt, corrupt_for, each_in_chunk};
+use super::load::{EntryLimits, describe_chunk, describe_damage, log_damage, pages_of};
 use super::page_table::{Missing, PageEntry};
 use super::place::{Extent, Location, Place};
 use super::space::Space;
@@ -19,7 +19,7 @@ use std::ops::Range;
 /// An error of the page table as one of a page whose place it hides.
 fn of_page(id: PageId, error: Error) -> Error {
     match error {
-        Error::CorruptMeta { why, .. } => Error::corrupt(id, format!("the page table is damaged: {why}")),
+        Error::CorruptMeta { why, .. } => corrupt_for(id, &why),
         other => other,
     }
 }
@@ -119,7 +119,7 @@ impl TableStore {
 
     /// The locations in a chunk and their numbers in it, or what is wrong with it.
     fn decode(&self, high_water: u32, chunk: &Range<usize>, bytes: &[u8]) -> Result<Vec<(usize, Location)>, String> {
-        let (first, last) = pages_of(chunk);
+        let (first, _) = pages_of(chunk);
         let limits = EntryLimits { high_water, longest_image: self.longest_image() };
         let mut locations = Vec::with_capacity(CHUNK_PAGES);
         // Places side by side, and the page that has the last of them. They are looked up together, which takes less
@@ -136,9 +136,7 @@ impl TableStore {
         });
         match decoded.and_then(|()| check_runs(&self.space.lock(), &mut runs)) {
             Ok(()) => Ok(locations),
-            Err(Error::CorruptMeta { why, .. }) => {
-                Err(format!("its chunk {}, of pages {first} to {last}, is damaged: {why}", chunk.start))
-            }
+            Err(Error::CorruptMeta { why, .. }) => Err(describe_chunk(chunk.start, &why)),
             Err(other) => Err(other.to_string()),
         }
     }

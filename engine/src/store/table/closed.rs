@@ -1,5 +1,4 @@
-//! Closes the store with a free map, and checks that the free map and the page table agree. The encoding of the map
-//! must not be in this file.
+//! Closes the store with a free map, and checks that the free map and the page table agree.
 //!
 //! An opening that finds a free map reads it and checks only the checksums of the chunks. Otherwise it decodes all
 //! chunks: it keeps 16 MiB of them, and for every chunk a bitmap of 32 bytes with the pages that have an image. The
@@ -100,7 +99,7 @@ impl TableStore {
             if !mapped.space.allocator.regions().eq(all.space.allocator.regions())
                 || of_table(&mapped) != of_table(&all)
             {
-                return Err(corrupt("its free map is not what its chunks say".into()));
+                return Err(corrupt("its free map and its chunks differ".into()));
             }
         }
         Ok(())

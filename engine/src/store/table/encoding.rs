@@ -1,5 +1,4 @@
-//! The bytes of the page table: chunks, groups of chunks, and the directory of the groups. This file must not know
-//! which chunks are in memory, and where the bytes are.
+//! The bytes of the page table: chunks, groups of chunks, and the directory of the groups.
 //!
 //! A chunk is 256 locations of 12 bytes, one for each page (zeros: no image). A group is up to 128 such locations, one
 //! for each chunk (zeros: no chunk), and ends with a whole grain. The directory has one for each group (zeros: no
@@ -7,7 +6,7 @@
 
 use super::place::{GRAIN, Location};
 use crate::base::bytes::get_u64;
-use crate::base::{Error, Result};
+use crate::base::{Error, PageId, Result};
 
 /// Pages of a chunk.
 pub(crate) const CHUNK_PAGES: usize = 256;
@@ -27,11 +26,16 @@ pub(super) fn corrupt(why: String) -> Error {
     Error::CorruptMeta { what: "the page table", why }
 }
 
+/// The error of a page whose place is in a damaged part of the page table.
+pub(super) fn corrupt_for(id: PageId, why: &str) -> Error {
+    Error::corrupt(id, format!("the page table is damaged: {why}"))
+}
+
 /// The location in the field of a chunk, group or directory, the one with number `at`.
 fn decode_location(at: usize, field: &[u8]) -> Result<Option<Location>> {
     match Location::decode(field) {
         None if field.iter().all(|&byte| byte == 0) => Ok(None),
-        None => Err(corrupt(format!("its entry {at} is no place: {:#x}", get_u64(field, 0)))),
+        None => Err(corrupt(format!("its entry {at} is not a valid place: {:#x}", get_u64(field, 0)))),
         location => Ok(location),
     }
 }

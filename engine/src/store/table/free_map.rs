@@ -1,5 +1,5 @@
 //! The free map in the file: which grains are in use. A close writes it, so that the next opening need not decode the
-//! chunks of the page table. This file must not decide which grains are in use.
+//! chunks of the page table.
 //!
 //! The superblock of a close has the place of the map beside the place of the directory. The superblock of a checkpoint
 //! names no map. The map has the grains of the superblocks, and of the directory, groups, chunks and images of that

@@ -1,4 +1,4 @@
-//! The decoders of this store, for the fuzz targets. They take unchecked bytes. Other code must not use this file.
+//! The decoders of this store, for the fuzz targets. They take unchecked bytes. Only the fuzz targets use this file.
 
 use super::directory::FreeMapPlace;
 use super::encoding::{decode_chunk, decode_directory, decode_group};

@@ -1,4 +1,4 @@
-//! Images: a page as it is in the file, with a header and a checksum. The place of an image must not be in this file.
+//! Images: a page as it is in the file, with a header and a checksum.
 //!
 //! | at | bytes | field |
 //! |---|---|---|

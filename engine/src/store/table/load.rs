@@ -23,17 +23,28 @@ pub(super) fn pages_of(chunks: &Range<usize>) -> (usize, usize) {
     (chunks.start * CHUNK_PAGES, chunks.end * CHUNK_PAGES - 1)
 }
 
+/// The message for a damaged chunk of the page table.
+pub(super) fn describe_chunk(chunk: usize, why: &str) -> String {
+    let (first, last) = pages_of(&(chunk..chunk + 1));
+    format!("its chunk {chunk}, of pages {first} to {last}, is damaged: {why}")
+}
+
 /// The message for chunks of the page table that cannot be read.
 pub(super) fn describe_damage(chunks: &Range<usize>) -> String {
     let (first, last) = pages_of(chunks);
     match chunks.len() {
-        1 => format!("its chunk {}, of pages {first} to {last}, has a wrong checksum", chunks.start),
+        1 => describe_chunk(chunks.start, "wrong checksum"),
         _ => format!(
             "the group of its chunks {} to {}, of pages {first} to {last}, is damaged",
             chunks.start,
             chunks.end - 1
         ),
     }
+}
+
+/// The message for an image that is too long for a page.
+pub(super) fn longer_than_a_page(image: &str) -> String {
+    format!("{image} is longer than a page")
 }
 
 /// The limits that each entry of the page table must keep.
@@ -55,7 +66,7 @@ impl EntryLimits {
             return Err(corrupt(format!("it has page {id}, but all page ids are below {high_water}")));
         }
         if location.place.grains() > longest_image {
-            return Err(corrupt(format!("the image of page {id} is longer than a page")));
+            return Err(corrupt(longer_than_a_page(&format!("the image of page {id}"))));
         }
         Ok(id)
     }
@@ -80,7 +91,7 @@ pub(super) fn log_damage(what: &str) {
 /// Checks that `extent` is not beyond the end of the file.
 pub(super) fn check_end(file_end: u64, extent: Extent, what: impl Fn() -> String) -> Result<()> {
     match extent.end() > file_end {
-        true => Err(corrupt(format!("the file is cut short: {} lies beyond its end", what()))),
+        true => Err(corrupt(format!("the file is truncated: {} lies beyond its end", what()))),
         false => Ok(()),
     }
 }
@@ -90,7 +101,7 @@ fn claim(allocator: &mut PlaceAllocator, file_end: u64, extent: Extent, what: im
     // Before claiming: the free map is as large as what is claimed.
     check_end(file_end, extent, &what)?;
     if !allocator.claim(extent) {
-        return Err(corrupt(format!("{} lies where something else is", what())));
+        return Err(corrupt(format!("the place of {} is in use", what())));
     }
     Ok(())
 }
@@ -235,7 +246,7 @@ impl Loader<'_> {
         check_end(self.end, extent, &what)?;
         match self.parts.space.allocator.is_used(extent) {
             true => Ok(()),
-            false => Err(corrupt(format!("{} lies where nothing is", what()))),
+            false => Err(corrupt(format!("the place of {} is free in the free map", what()))),
         }
     }
 
@@ -245,7 +256,7 @@ impl Loader<'_> {
             (FIRST_GRAIN + self.grains + self.parts.state.table.live(), self.parts.space.allocator.used());
         match self.reading {
             Reading::Mapped if named != used => {
-                Err(corrupt(format!("its free map has {used} grains, and not {named}")))
+                Err(corrupt(format!("its free map counts {used} grains, the page table {named}")))
             }
             _ => Ok(()),
         }
@@ -256,7 +267,7 @@ impl Loader<'_> {
         let high_water = self.limits.high_water;
         let chunks = (high_water as usize).div_ceil(CHUNK_PAGES);
         if directory.groups_len() > (chunks.div_ceil(GROUP_CHUNKS) * Location::BYTES) as u64 {
-            return Err(corrupt(format!("its directory is of more pages than the {high_water} that there are")));
+            return Err(corrupt(format!("its directory covers more than {high_water} pages")));
         }
         self.take(directory.extent(), || "its directory".into())?;
         let mut bytes = vec![0; usize::try_from(directory.len).unwrap_or(0)];

@@ -175,7 +175,7 @@ impl StoreFormat for TableStore {
     ///
     /// # Errors
     /// [`Error::CorruptMeta`] where the directory of the page table or a group of its chunks is damaged, where the file
-    /// is cut short, or, unless a free map is used, where two pages lie at one place: then
+    /// is truncated, or, unless a free map is used, where two pages lie at one place: then
     /// [`StoreSurvey::check_places`] finds them.
     fn open(file: DatabaseFile) -> Result<TableStore> {
         let mut parts = TableParts::new(file.page_size());
@@ -357,13 +357,13 @@ impl TableStore {
 }
 
 fn too_long(id: PageId) -> Error {
-    Error::corrupt(id, "its image is longer than a page")
+    Error::corrupt(id, load::longer_than_a_page("its image"))
 }
 
 impl PageStore for TableStore {}
 
 impl StoreReads for TableStore {
-    /// True also if that cannot be known: reading the page says why.
+    /// True also if the page table cannot be read: reading the page then returns the error.
     fn exists(&self, id: PageId) -> bool {
         self.location(id).map_or(true, |at| at.is_some())
     }
@@ -501,7 +501,7 @@ impl StoreRedo for TableStore {
         };
         // In a rescue, the image that was found there may be this one.
         if !is_free && !self.rescued {
-            let what = format!("the log puts page {id} at grain {}, where something else is", extent.first);
+            let what = format!("the log has page {id} at grain {}, which is in use", extent.first);
             return Err(corrupt(what));
         }
         self.supersede(id, Some(PageEntry { location, fresh: false, checked: false }))?;

@@ -1,5 +1,5 @@
 //! The page table in memory: the place and the checksum of each page's image, and where chunks and groups of chunks
-//! are. This file must not allocate places or access the device.
+//! are.
 //!
 //! A chunk that is not in memory is [`Missing`]: the caller reads it, and asks again. A page of a chunk in memory takes
 //! 12 bytes. A part of the chunks stays in memory. The chunks that were used least recently leave it first. Work for a

@@ -1,4 +1,4 @@
-//! Places: where in the file an image is, counted in grains. This file must not decide which place an image gets.
+//! Places: where in the file an image is, counted in grains.
 
 use crate::base::bytes::{get_u32, get_u64};
 

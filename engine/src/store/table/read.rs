@@ -1,9 +1,10 @@
-//! Reads a page from its image. This file must not decide which image is the newest one: the page table names it.
+//! Reads a page from its image. The page table names the newest image.
 //!
 //! An image that fits into the memory of its page is read into that memory and unpacked there, without a buffer. If it
 //! is compressed, it is decompressed from there into a buffer, and unpacked from the buffer into the page.
 
 use super::TableStore;
+use super::encoding::corrupt_for;
 use super::image::{IMAGE_HEADER, ImageContent, open_image};
 use super::page_table::PageEntry;
 use super::place::Location;
@@ -43,7 +44,7 @@ impl TableStore {
             }
         }
         match &self.damage {
-            Some(what) => Err(Error::corrupt(id, format!("the page table is damaged: {what}"))),
+            Some(what) => Err(corrupt_for(id, what)),
             None => Ok(false),
         }
     }
@@ -114,7 +115,7 @@ impl TableStore {
                 let ImageContent { encoding, bytes } = open_image(image, id, at.crc)?;
                 Ok(dictionary_of(encoding, bytes))
             });
-            // See `read_newest`.
+            // If the page has moved meanwhile, the bytes read may be those of another page: then there is another try.
             if named.is_ok() || self.location(id)? == Some(at) {
                 return named;
             }

@@ -1,4 +1,4 @@
-//! One region of the file: a bitmap of its grains, and the search for free runs in it. Other regions must not be here.
+//! One region of the file: a bitmap of its grains, and the search for free runs in it.
 
 use crate::base::bytes::get_u64;
 

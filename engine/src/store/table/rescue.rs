@@ -1,5 +1,5 @@
 //! Opens a file whose superblocks or page table are damaged. Each image contains its page id, so a search through the
-//! whole file finds the pages that the page table does not name. The meaning of a page must not be in this file.
+//! whole file finds the pages that the page table does not name.
 //!
 //! If a page has several images, the one with the greatest LSN is taken. That is an older one if the newest image is
 //! damaged. So the sound parts of a page table are always used, and images are searched for the other pages only.

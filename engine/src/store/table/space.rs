@@ -1,5 +1,4 @@
-//! The space of the file: the free map, and the places that are free after a checkpoint. This file must not know which
-//! page has which place.
+//! The space of the file: the free map, and the places that are free after a checkpoint.
 
 use super::allocator::PlaceAllocator;
 use super::image::IMAGE_HEADER;

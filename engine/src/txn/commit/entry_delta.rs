@@ -1,6 +1,5 @@
 //! Examines the writes of a table at commit: how many entries they add or remove, where each key belongs, and the steps
-//! that carry them out. New keys after all others, such as ascending keys, are examined together. How a step changes
-//! pages must not be in this file.
+//! that carry them out. New keys after all others, such as ascending keys, are examined together.
 
 use super::steps::{Step, Steps, UnlistedSteps};
 use super::write_set::WriteSet;

@@ -1,6 +1,5 @@
 //! The point writes of a write set, by key. They are appended to arrays, which cost much less than a map. If a write
-//! comes after the sorted order was used, all writes move to a map, except if they came in order. What a write means
-//! must not be in this file.
+//! comes after the sorted order was used, all writes move to a map, except if they came in order.
 
 use super::write_arrays::WriteArrays;
 use crate::page::Record;

@@ -1,5 +1,4 @@
-//! The steps of a transaction, in the order in which they are applied. How a step changes pages must not be in this
-//! file.
+//! The steps of a transaction, in the order in which they are applied.
 
 use super::point_writes::PointWrite;
 use super::write_set::WriteSet;

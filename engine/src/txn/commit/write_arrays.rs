@@ -1,5 +1,5 @@
 //! Writes in the order in which they were made, in one arena. The order of the keys is computed on first use, at the
-//! latest at commit. What a write means must not be in this file.
+//! latest at commit.
 
 use super::point_writes::PointWrite;
 use crate::base::bytes;

@@ -1,5 +1,5 @@
 //! The leaf that a cursor reads: a copy of a leaf, changed to the entries that the view of the cursor sees, and the
-//! position of the cursor in it. The bounds of the cursor must not be in this file.
+//! position of the cursor in it.
 
 use super::cursor::View;
 use crate::base::{Lsn, Result};

@@ -1,6 +1,6 @@
 //! Reads a table leaf by leaf, as a snapshot sees it, for callers that work on pages. A leaf that has not changed since
 //! the snapshot is passed as a page, under its latch or as a copy. The entries of a changed leaf are passed one by one,
-//! with the help of the version store. What the caller computes must not be in this file.
+//! with the help of the version store.
 
 use super::cursor::{Cursor, View};
 use crate::base::{Lsn, PageId, Result, limits};

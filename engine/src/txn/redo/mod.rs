@@ -122,8 +122,7 @@ impl<'a> Redo<'a> {
                     Record::Operation { page, op: PageOp::SetBits { from, count } } if !store.reuses_ids_at_once() => {
                         let first = page.0.saturating_add(from);
                         if let Some(id) = freed.first_of(first..first.saturating_add(count)) {
-                            let what =
-                                format!("it uses page {id} again, which it has freed: a later superblock is lost");
+                            let what = format!("it reuses page {id}, which it frees: a newer superblock is lost");
                             return Err(Error::CorruptLog { lsn, what });
                         }
                     }
@@ -190,7 +189,7 @@ impl<'a> Redo<'a> {
             OPERATIONS => self.operations(batch)?,
             LOGICAL => self.logical_piece(batch)?,
             other => {
-                let what = format!("a batch of the unknown kind {other}");
+                let what = format!("a batch has the unknown kind {other}");
                 return Err(Error::CorruptLog { lsn: batch.start, what });
             }
         }
@@ -286,7 +285,7 @@ impl<'a> Redo<'a> {
             PageOp::SetBits { from, count } | PageOp::ClearBits { from, count } => {
                 let per_map = ids_per_map(self.pool.page_size());
                 if !id.0.is_multiple_of(per_map) || count == 0 || from.saturating_add(count) > per_map {
-                    return Err(Error::CorruptLog { lsn, what: format!("an operation that does not fit map {id}") });
+                    return Err(not_applicable(id, lsn));
                 }
                 match op {
                     PageOp::ClearBits { .. } => self.freed(id, from, count, lsn)?,
@@ -350,7 +349,7 @@ impl<'a> Redo<'a> {
         }
         drop(page);
         if !self.store.is_rescued() {
-            return Err(Error::CorruptLog { lsn, what: format!("an operation that does not fit page {id}") });
+            return Err(not_applicable(id, lsn));
         }
         self.set_aside(id)
     }
@@ -367,7 +366,7 @@ impl<'a> Redo<'a> {
         } else if self.store.is_rescued() {
             self.broken.insert(id);
         } else {
-            let what = format!("page {id} has an operation but no content");
+            let what = format!("it changes page {id}, which does not exist");
             return Err(Error::CorruptLog { lsn, what });
         }
         Ok(())
@@ -416,6 +415,11 @@ impl<'a> Redo<'a> {
         }
         Ok(())
     }
+}
+
+/// The error of an operation that its page does not allow.
+fn not_applicable(id: PageId, lsn: Lsn) -> Error {
+    Error::CorruptLog { lsn, what: format!("an operation cannot be applied to page {id}") }
 }
 
 /// Adds the pages that a batch changes. Formatted pages are included, because redo reads a page before it formats it. A

@@ -56,29 +56,29 @@ impl Record<'_> {
 
     /// Decodes one record at the front of a batch's payload and advances `input` after it.
     pub(crate) fn decode<'a>(input: &mut &'a [u8], lsn: Lsn) -> Result<Record<'a>> {
-        let bad = |what: &str| Error::CorruptLog { lsn, what: format!("a record with {what}") };
-        let tag = take(input, 1).and_then(<[u8]>::first).copied().ok_or_else(|| bad("no tag"))?;
+        let bad = |what: &str| Error::CorruptLog { lsn, what: format!("a record {what}") };
+        let tag = take(input, 1).and_then(<[u8]>::first).copied().ok_or_else(|| bad("without a tag"))?;
         let mut page_id = || {
             let bytes = take(input, 4).and_then(|bytes| bytes.try_into().ok())?;
             Some(PageId(u32::from_le_bytes(bytes)))
         };
-        let cut_short = |what: &str| bad(&format!("a {what} cut short"));
+        let truncated = |what: &str| bad(&format!("with a truncated {what}"));
         match tag {
             TAG_OPERATION => {
-                let page = page_id().ok_or_else(|| cut_short("page id"))?;
+                let page = page_id().ok_or_else(|| truncated("page id"))?;
                 Ok(Record::Operation { page, op: PageOp::decode(input)? })
             }
             TAG_PLACE => {
-                let page = page_id().ok_or_else(|| cut_short("page id"))?;
-                let place = PlaceBytes::take(input).ok_or_else(|| bad("a bad place"))?;
+                let page = page_id().ok_or_else(|| truncated("page id"))?;
+                let place = PlaceBytes::take(input).ok_or_else(|| bad("with a malformed place"))?;
                 Ok(Record::Place { page, place })
             }
             TAG_PROGRESS => {
-                let done = varint::take(input).ok_or_else(|| cut_short("progress"))?;
-                let last = take(input, 1).and_then(<[u8]>::first).ok_or_else(|| cut_short("progress"))?;
+                let done = varint::take(input).ok_or_else(|| truncated("progress"))?;
+                let last = take(input, 1).and_then(<[u8]>::first).ok_or_else(|| truncated("progress"))?;
                 Ok(Record::Progress { done, last: *last == 1 })
             }
-            other => Err(bad(&format!("the unknown tag {other}"))),
+            other => Err(bad(&format!("has the unknown tag {other}"))),
         }
     }
 }

@@ -176,6 +176,6 @@ impl Engine {
 
 /// The error with which a damaged allocation map stops all writing.
 pub(crate) fn map_damaged(map: PageId, what: &str) -> Error {
-    let costs = "no entry is lost: copy the tables to a new database";
+    let costs = "no entry is lost, and all tables can be copied to a new database";
     Error::CorruptMeta { what: "the allocation map", why: format!("page {map}: {what} ({costs})") }
 }

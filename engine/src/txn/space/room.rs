@@ -1,4 +1,4 @@
-//! Room for the pages that a batch will write. This file must not count the pages that a batch may write.
+//! Room for the pages that a batch will write.
 
 use crate::base::{Error, Result};
 use crate::txn::engine::Engine;

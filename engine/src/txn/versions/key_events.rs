@@ -1,4 +1,4 @@
-//! The events of one key, each at its LSN. Which snapshots need an event must not be in this file.
+//! The events of one key, each at its LSN.
 
 use crate::base::Lsn;
 use crate::txn::versions::{Before, OwnedRecord};

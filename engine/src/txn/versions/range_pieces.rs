@@ -1,5 +1,4 @@
-//! Pieces of key ranges that do not overlap, and search for the neighbours of a position. The meaning of a piece must
-//! not be in this file.
+//! Pieces of key ranges that do not overlap, and search for the neighbours of a position.
 
 use crate::base::{Lsn, PageId};
 use crate::tree::KeyRange;

@@ -1,5 +1,5 @@
 //! A run: before-images of one batch, for keys of one table that came in order. Adding an event copies its key.
-//! Dropping the run removes all its events. How long events are needed must not be in this file.
+//! Dropping the run removes all its events.
 
 use super::OwnedRecord;
 use crate::base::{Lsn, TableId, bytes};

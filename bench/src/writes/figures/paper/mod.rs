@@ -1,5 +1,5 @@
 //! The figures and tables of the B-minus-tree paper and its claims, in our words. The numbers are from its text and its
-//! tables, because it does not give the values of its curves. Measuring must not be in this file.
+//! tables, because it does not give the values of its curves.
 
 mod log;
 mod pages;

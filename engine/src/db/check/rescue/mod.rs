@@ -1,7 +1,7 @@
 //! Opens a database whose superblocks, page table, log, catalog or inner pages are damaged.
 //!
-//! The result is an overlay in memory over the file. The file itself must not be changed here. [`super::salvage`]
-//! handles single damaged pages.
+//! The result is an overlay in memory over the file. The file itself never changes. [`super::salvage`] handles single
+//! damaged pages.
 //!
 //! * `survey`: reads all pages that can be read.
 //! * `rebuild`: builds a new catalog and new inner pages that lead to these pages.

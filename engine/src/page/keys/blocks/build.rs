@@ -1,5 +1,4 @@
-//! Builds a list of blocks from keys in order, or from blocks of other lists, and lays out the finished bytes. Changing
-//! a list in place must not be in this file.
+//! Builds a list of blocks from keys in order, or from blocks of other lists, and lays out the finished bytes.
 
 use super::codec::IntKey;
 use super::index::{FRONT, Index, entry_bytes, is_packed};

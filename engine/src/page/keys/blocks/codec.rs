@@ -1,5 +1,5 @@
 //! The codecs' operations as functions that are not generic. Generic callers would compile the many kernels again each
-//! time; here each kernel is compiled once for each width. The use of a block must not be in this file.
+//! time; here each kernel is compiled once for each width.
 
 use duramen_codec::{Block, Buffer, Codec, Edit, Found, Int, Result};
 

@@ -57,12 +57,17 @@ impl EditState {
     }
 }
 
+/// The error of an insert of a key at another slot than its own, which is `at`.
+#[cold]
+pub(super) fn wrong_slot(at: usize, slot: usize) -> String {
+    format!("the key belongs at slot {at}, not at slot {slot}")
+}
+
 /// Inserts `key` at `slot`. The bytes of `list` after those in use are zero up to the room.
 pub(super) fn insert<T: IntKey>(list: &mut [u8], place: EditState, slot: usize, key: T) -> EditResult {
     let index = place.index::<T>(list);
     let alone = [(Block { first: key, last: key, count: 1, extent: 0 }, &[][..])];
-    let expect =
-        |at: usize| if at == slot { Ok(()) } else { Err(format!("the key belongs at slot {at}, not at slot {slot}")) };
+    let expect = |at: usize| if at == slot { Ok(()) } else { Err(wrong_slot(at, slot)) };
     if index.is_empty() {
         expect(0)?;
         return splice(list, place, 0..0, &alone);

@@ -1,6 +1,5 @@
 //! Inserts keys into blocks in place, which is possible for most random inserts. Only the bytes of one block and the
-//! first slots of the blocks after it change, so that the list is parsed once for many keys. Changes that move a block
-//! or change its first or last key must not be in this file.
+//! first slots of the blocks after it change, so that the list is parsed once for many keys.
 
 use super::codec::IntKey;
 use super::edit::EditState;

@@ -1,5 +1,5 @@
 //! The block index at the front of a key list of blocks: the place of each block and its first and last key, read
-//! without decoding a block. Changing a list must not be in this file.
+//! without decoding a block.
 //!
 //! `[blocks u16] [first key; n] [last key; n] [first slot u16; n] [offset u16; n] [width u8; n] [bytes of the blocks]`
 //!

@@ -1,5 +1,5 @@
 //! Operations on many keys of a list of blocks: sums computed block by block, and blocks decoded once for all their
-//! keys. Queries must not be in this file.
+//! keys.
 
 use super::Blocks;
 use super::codec::IntKey;

@@ -2,8 +2,8 @@
 //! with each block's place, count, first and last key (Upscaledb paper, section 3). The crate `duramen-codec` defines
 //! the bytes of a block; the layout with an example is in `docs/layouts/integers.md`.
 //!
-//! Callers pass and receive keys as big-endian bytes. Blocks are adjacent: a block that grows or shrinks
-//! moves those after it. This file joins the list's two widths in one interface. Records must not be in this folder.
+//! Callers pass and receive keys as big-endian bytes. Blocks are adjacent: a block that grows or shrinks moves those
+//! after it. This file joins the list's two widths in one interface.
 
 /// Runs `$call` with `$index` bound to the index of the list's width.
 macro_rules! each_width {

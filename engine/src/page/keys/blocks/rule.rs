@@ -1,4 +1,4 @@
-//! The rule for the blocks of a list: their codec, and the most keys of a block. Encoding must not be in this file.
+//! The rule for the blocks of a list: their codec, and the most keys of a block.
 
 use crate::page::keys::table::Parameter;
 use duramen_codec::{Codec, MAX_BLOCK};

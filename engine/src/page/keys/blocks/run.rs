@@ -3,7 +3,7 @@
 //! inserted together, so that redo repeats what commit did.
 
 use super::codec::IntKey;
-use super::edit::{EditState, damaged, splice};
+use super::edit::{EditState, damaged, splice, wrong_slot};
 use super::index::Index;
 use super::policy::pieces;
 use crate::page::keys::scheme::EditResult;
@@ -58,7 +58,7 @@ fn merge<T: IntKey>(there: &[T], start: usize, keys: &[(usize, T)]) -> Result<Ve
         rest = after;
         let expected = start + there.len() - rest.len();
         if *slot != expected {
-            return Err(format!("the key belongs at slot {expected}, not at slot {slot}"));
+            return Err(wrong_slot(expected, *slot));
         }
         if rest.first() == Some(key) || merged.last().is_some_and(|last| last >= key) {
             return Err("a run of keys that are not in order or not new".to_owned());

@@ -6,7 +6,7 @@ use super::index::integer;
 use super::rule::BlockRule;
 use super::{Blocks, BlocksBuilder, Index, in_place, likely, run};
 use crate::base::bytes;
-use crate::page::keys::scheme::{EditResult, Features, Scheme};
+use crate::page::keys::scheme::{EditResult, Features, Scheme, wrong_length};
 use crate::page::keys::{InsertPlan, KeyListKind, KeyState};
 use std::ops::Range;
 
@@ -162,5 +162,5 @@ fn insert<T: IntKey>(list: &mut [u8], place: EditState, slot: usize, key: &[u8])
 }
 
 fn no_key<T: IntKey>(key: &[u8]) -> String {
-    format!("a key of {} bytes does not belong in a list of keys of {}", key.len(), T::BYTES)
+    wrong_length(key.len(), T::BYTES)
 }

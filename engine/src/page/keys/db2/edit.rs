@@ -1,5 +1,4 @@
-//! Changes a DB2 key list: in place as long as there is room, under other prefixes if there is none. Changes of the
-//! slotted list alone must not be in this file.
+//! Changes a DB2 key list: in place as long as there is room, under other prefixes if there is none.
 
 use super::layout::{Keys, PrefixRun, optimize};
 use super::{Db2, Db2Builder, DirectoryGroup, FIELD, GROUP, directory, head_of, suffixes_at};

@@ -1,6 +1,5 @@
 //! The DB2 key list: several prefixes in each page, each for a run of keys, in front of a slotted list of the rests of
-//! the keys. This file reads, searches and checks it; `edit` changes it, and `layout` chooses the prefixes. Page
-//! prefixes, fences and long keys must not be in this folder.
+//! the keys. This file reads, searches and checks it; `edit` changes it, and `layout` chooses the prefixes.
 //!
 //! The layout is `[directory] [prefixes] [slotted list of the suffixes]`. A group's offset is the end of its prefix
 //! among the prefixes; its head is the head of its first key, including the prefix. Without groups no key has a prefix.

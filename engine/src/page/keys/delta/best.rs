@@ -1,7 +1,6 @@
 //! WiredTiger's best prefix group: the longest run of entries that one whole key, the base, can complete, each
 //! independently of the others. The group is at the end of a prefix-delta list, in room that is otherwise unused, and
-//! holds the data for binary search in the run. It can be computed again from the list. The encoding of entries must
-//! not be in this file.
+//! holds the data for binary search in the run. It can be computed again from the list.
 //!
 //! These bytes are the *footer* of the list. Their layout is `[key of the base] [offset u16 of each member] [bytes of
 //! that key u16] [slot of the base u16] [members u8]`, or `[0]` if there is no group or no room for one. The members

@@ -2,7 +2,7 @@
 //! the rest. There is one encoding and two ways to search. *MyISAM* reads the entries from the first one on.
 //! *WiredTiger* stores about every [`DISTANCE`]th key whole (*roll-forward distance control*) and begins at the last
 //! whole key below the sought one, or it halves the entries that one base key completes (`best`). This file reads,
-//! searches and checks a list; `edit` changes it. Page prefixes, fences and long keys must not be in this folder.
+//! searches and checks a list; `edit` changes it.
 //!
 //! The layout of MyISAM is `[entries]`, that of WiredTiger `[directory] [entries]`. A group's offset is that of its
 //! first entry, which shares nothing, so that its key is whole. An entry is
@@ -260,7 +260,7 @@ impl<'a> Delta<'a> {
         for slot in 0..self.count {
             let entry = DeltaEntry::at(self.entries, at);
             if entry.end() > self.entries.len() || entry.end() - at != entry_size(entry.shared, entry.len) {
-                return Err(format!("entry {slot} is cut short"));
+                return Err(format!("entry {slot} is truncated"));
             }
             let rest = entry.rest_in(self.entries);
             if let Some(group) = groups.next_if(|group| group.slot == slot) {
@@ -412,7 +412,7 @@ impl<'a> List<'a> for Delta<'a> {
         if !self.has_best {
             return self.check_entries(list, count);
         }
-        let Some((best, footer)) = Best::of(list) else { return Err("its footer is cut short".into()) };
+        let Some((best, footer)) = Best::of(list) else { return Err("its footer is truncated".into()) };
         let entries = Delta { best: Best::default(), ..*self };
         entries.check_entries(bytes::slice(list, 0, list.len() - footer), count)?;
         best.check(&entries)

@@ -1,6 +1,5 @@
 //! The PkB key list: whole keys in a heap, and of each key the part that distinguishes it from the key before. This
-//! file reads, searches and checks such a list; `edit` changes it. Page prefixes, fences and long keys must not be in
-//! this folder.
+//! file reads, searches and checks such a list; `edit` changes it.
 //!
 //! The layout is `[part; cap] [slot u16; cap] [heap]`. A [part](parts) is made from suffixes; the first one shares
 //! nothing. A slot is the offset of its entry in the heap: `varint(suffix length) | suffix`. There is never garbage in

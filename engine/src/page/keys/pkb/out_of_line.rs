@@ -1,6 +1,5 @@
 //! The PkB key list without its heap: the form for disks of "Revisiting B-tree Compression". For each key it has a
 //! part, which distinguishes the key from the key before, and the place of the whole key in a page of the key heap.
-//! Reading and writing heap pages must not be in this file.
 //!
 //! The layout is `open u32 | [entry; count]`, where an entry is `part | page u32 | number u16`. A [part](super::parts)
 //! is made from whole keys. The part of the first entry may share fewer bytes with the page's lower fence than its key

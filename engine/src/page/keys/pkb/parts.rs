@@ -1,5 +1,5 @@
 //! The parts that distinguish each key of a page from the key before, and the search that needs only these parts and
-//! one whole key. Reading whole keys must not be in this file.
+//! one whole key.
 //!
 //! A part is `offset u16 | l bytes`: how many bytes the key shares with the one before, and the bytes that follow,
 //! padded with zeros. The first part of a page may have a smaller offset than the number of bytes that its key shares

@@ -1,5 +1,5 @@
-//! Changes a slotted key list in place: inserts an entry, or removes entries and moves those
-//! after them. The caller knows the slot; searching must not be in this file.
+//! Changes a slotted key list in place: inserts an entry, or removes entries and moves those after them. The caller
+//! knows the slot.
 
 use super::{FIXED_PART, HEAD, Slotted, SlottedBuilder, head_of, heap_bytes, is_dense, is_short};
 use crate::base::{bytes, varint};

@@ -1,5 +1,5 @@
 //! The slotted key list, which is both *plain* and *head*. This file reads, searches and checks it; `edit` changes it.
-//! Code in this folder must not depend on whether the page has a prefix.
+//! The list works in the same way whether or not the page has a prefix.
 //!
 //! The layout is `[head u32; cap] [slot u16; cap] [heap]`. A head is the first 4 bytes of the suffix as a big-endian
 //! number, padded with zeros. A slot is the heap offset of `varint(suffix length) | the suffix after its first 4

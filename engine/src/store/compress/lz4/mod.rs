@@ -1,5 +1,4 @@
-//! Blocks of LZ4, in safe code. The format is that of `lz4_Block_format.md`; which pages are compressed must not be in
-//! this folder.
+//! Blocks of LZ4, in safe code. The format is that of `lz4_Block_format.md`.
 //!
 //! Pages often have runs of one byte or of a few: padding, and integers with leading zeros. The decoder writes a run
 //! many bytes at a time, and the encoder makes one sequence of it.

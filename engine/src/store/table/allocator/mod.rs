@@ -1,4 +1,4 @@
-//! The free map: which grains of the file are free, and which of them to allocate next. Pages and I/O must not be here.
+//! The free map: which grains of the file are free, and which of them to allocate next.
 //!
 //! It is a bitmap with 1 bit for each grain of 512 bytes, in regions of 1 MiB. Only regions with a used grain are in
 //! memory. So the size of the map is 1/4096 of these regions, however long and fragmented the file is. The lowest free

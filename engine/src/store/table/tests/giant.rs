@@ -1,5 +1,5 @@
 //! A database file of any size that takes little memory: its page table follows from a formula, and only what a test
-//! writes is kept. What is measured with it must not be here.
+//! writes is kept.
 //!
 //! From the second region of the file on, each region has the places of 128 pages, by turns 17 and 14 grains long.
 //! Every second region has a chunk of the page table after them. The groups of chunks, the directory and the free map

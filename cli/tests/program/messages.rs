@@ -8,7 +8,7 @@ fn hints_name_commands_and_options() {
     place.ok("put t.duramen t oak", "");
     place.ok("dump t.duramen d", "");
     for (arguments, word, library) in [
-        ("scan no.duramen t", "restore makes one from a dump", "create it first"),
+        ("scan no.duramen t", "restore creates one from a dump", "create it first"),
         ("restore t.duramen d", "remove it first, or choose another name", "open it"),
         ("push t.duramen t oak", "load or put with --auto-increment", "auto_increment"),
         ("push t.duramen u oak --key-type str", "--key-type must be u32 or u64", "auto_increment"),

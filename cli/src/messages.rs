@@ -7,7 +7,7 @@ use duramen::Error;
 pub(crate) const DATABASE_TO_CONVERT: &str = "database to convert";
 
 /// The message for an error, as one line, with advice for the command line.
-pub(crate) fn words(error: &Error) -> String {
+pub(crate) fn message(error: &Error) -> String {
     if let Error::Option { option, value, expected } = error {
         return refused(option, value, expected);
     }
@@ -26,11 +26,11 @@ fn what(error: &Error) -> String {
 /// The advice for an error, if it differs from the advice of the library.
 fn advice(error: &Error) -> Option<&'static str> {
     Some(match error {
-        Error::NotFound { .. } => ": load, put and push make a new one, and restore makes one from a dump",
+        Error::NotFound { .. } => ": load, put and push create one, and restore creates one from a dump",
         Error::Exists { .. } => ": remove it first, or choose another name",
         Error::Locked { .. } => ": wait for the other process to end, or stop it",
         Error::NeedsRecovery { .. } => {
-            ": run any command on it once as a user who may write to it and to its folder, which recovers it"
+            ": any command recovers it, if run by a user who can write to the file and its folder"
         }
         Error::FormatVersion { .. } => {
             ": dump it with a version of Duramen that reads this format, and restore the dump with this version"
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn messages_name_the_options_of_the_command_line() {
         let refused = |option, value: &str, expected: &str| {
-            words(&Error::Option { option, value: value.into(), expected: expected.into() })
+            message(&Error::Option { option, value: value.into(), expected: expected.into() })
         };
         assert_eq!(refused("page_size", "7", "16"), "--page-size cannot be 7: it must be 16");
         assert_eq!(
@@ -100,20 +100,20 @@ mod tests {
     fn advice_names_commands_and_options() {
         let path = || "t.duramen".into();
         for (error, advised) in [
-            (Error::NotFound { path: path() }, "restore makes one"),
+            (Error::NotFound { path: path() }, "restore creates one"),
             (Error::Exists { path: path() }, "remove it first"),
-            (Error::NeedsRecovery { path: path() }, "run any command"),
+            (Error::NeedsRecovery { path: path() }, "any command recovers it"),
             (Error::CacheFull { frames: 7 }, "--cache"),
         ] {
-            let message = words(&error);
-            assert!(message.contains(advised) && message.starts_with(&error.without_advice()), "{message}");
-            assert!(!message.contains(error.advice()), "{message}");
-            assert!(!message.contains("open it") && !message.contains("create it"), "{message}");
+            let text = message(&error);
+            assert!(text.contains(advised) && text.starts_with(&error.without_advice()), "{text}");
+            assert!(!text.contains(error.advice()), "{text}");
+            assert!(!text.contains("open it") && !text.contains("create it"), "{text}");
         }
-        assert_eq!(words(&Error::NoTable { table: "t".into() }), "there is no table \"t\"");
+        assert_eq!(message(&Error::NoTable { table: "t".into() }), "there is no table \"t\"");
         let damaged = Error::corrupt(PageId(7), "its checksum is wrong");
         assert_eq!(
-            words(&damaged),
+            message(&damaged),
             "page 7 is corrupt: its checksum is wrong; restore a backup, or save what is left with `duramen dump --skip-damaged`"
         );
     }
