@@ -122,7 +122,7 @@ impl Engine {
             Err(cause @ Error::Poisoned { .. }) => return Err(cause),
             // The checkpoint is durable.
             Err(cause) => {
-                tracing::warn!(%cause, "cannot remove log segments that are not needed; the next checkpoint tries again")
+                tracing::warn!(%cause, "old log segments stay until the next checkpoint")
             }
             Ok(()) => {}
         }
