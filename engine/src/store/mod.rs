@@ -53,7 +53,7 @@ pub use pool::{Backing, Pool, PoolStats};
 pub use rescue::{RescuedStore, SuperblockChoice, Trust, open_damaged};
 pub use seam::{
     Base, FoundImage, Frozen, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo,
-    StoreRoom, StoreStats, StoreSurvey, StoreWrites,
+    StoreRoom, StoreSetup, StoreStats, StoreSurvey, StoreWrites,
 };
 pub use superblock::{ID_SLACK, Meta};
 pub use totals::WriteTotals;

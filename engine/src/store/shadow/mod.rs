@@ -12,7 +12,7 @@
 //! write-ahead rule, must not be in this folder.
 //!
 //! The id of a freed page is used again only after a checkpoint whose redo point is beyond the free: see
-//! [`StoreWrites::reuses_ids_at_once`]. In a file the store trims the slots of several pages together.
+//! [`StoreFormat::REUSES_IDS`]. In a file the store trims the slots of several pages together.
 
 mod chain;
 mod checkpoint;
@@ -170,6 +170,7 @@ impl std::fmt::Debug for ShadowStore {
 
 impl StoreFormat for ShadowStore {
     const TRAILER: usize = limits::SLOT_TRAILER;
+    const REUSES_IDS: bool = false;
 
     /// An image is whole blocks of the drive, so an image of one block cannot become shorter.
     fn compresses(page_size: usize) -> bool {
@@ -319,9 +320,8 @@ impl StoreReads for ShadowStore {
     }
 
     /// Looks into the slots of all pages that are not known yet.
-    fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
-        let end = to.0.min(self.state.lock().pages.len());
-        Ok((from.0..end).map(PageId).filter(|id| self.exists(*id)).collect())
+    fn pages(&self) -> Result<Vec<PageId>> {
+        Ok((0..self.ids_end()).map(PageId).filter(|id| self.exists(*id)).collect())
     }
 
     fn ids_end(&self) -> u32 {
@@ -337,10 +337,6 @@ impl StoreReads for ShadowStore {
 impl StoreWrites for ShadowStore {
     fn wants_changes(&self) -> bool {
         self.geometry.deltas() > 0
-    }
-
-    fn reuses_ids_at_once(&self) -> bool {
-        false
     }
 
     fn writer(&self) -> Box<dyn PageWriter + '_> {
@@ -422,10 +418,6 @@ impl StoreRedo for ShadowStore {
     fn install(&self, id: PageId, place: PlaceBytes, lsn: Lsn) -> Result<bool> {
         ShadowStore::install(self, id, place, lsn)
     }
-
-    fn is_rescued(&self) -> bool {
-        self.rescued
-    }
 }
 
 impl StoreRoom for ShadowStore {
@@ -463,10 +455,6 @@ impl StoreSurvey for ShadowStore {
         Ok(())
     }
 
-    fn delta(&self) -> Option<DeltaBlocks> {
-        Some(self.chosen_delta)
-    }
-
     fn delta_bytes(&self) -> u64 {
         ShadowStore::delta_bytes(self)
     }
@@ -492,6 +480,7 @@ impl StoreSurvey for ShadowStore {
             other_bytes: (pages * self.geometry.cell()).saturating_sub(live),
             pages,
             written_bytes: self.written.load(Ordering::Relaxed),
+            delta: Some(self.chosen_delta),
         }
     }
 }
