@@ -1,9 +1,9 @@
 //! The buffer pool, the page stores below it, and the trait between them.
 //!
 //! This layer knows the id and the LSN of a page, and whether its bytes are sound. It asks `page` two more questions.
-//! The pool asks whether a page is an inner page, because it keeps inner pages longer. If there is no superblock, the
-//! rescue asks which page size an allocation map names. Keys, trees, transactions and the records of the log must not
-//! be in this layer.
+//! The pool asks whether a page refers to other pages, because it keeps such pages longer. If there is no superblock,
+//! the rescue asks which page size an allocation map names. Keys, trees, transactions and the records of the log must
+//! not be in this layer.
 //!
 //! * `pool`: [`Pool`] keeps pages in memory.
 //! * `seam`: [`PageStore`], the trait of all page stores. `place_bytes`: a place, as the log carries it.
