@@ -337,8 +337,11 @@ impl<'a> Page<'a> {
         self.prefix().len() + suffix
     }
 
-    /// Returns the total length of the key images.
+    /// Returns the total length of the key images; 0 if the page holds only parts of its keys.
     pub fn raw_key_bytes(&self) -> usize {
+        if self.keys_are_out_of_line() {
+            return 0;
+        }
         let mut keys = KeyWalk::new(self.key_list(), 0, self.count());
         let (mut sum, mut bare) = (self.count() * self.prefix().len(), self.is_inner());
         while let Some(entry) = keys.step() {
