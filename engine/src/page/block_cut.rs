@@ -160,7 +160,12 @@ impl BlockCutter<'_> {
     }
 
     fn split(&self, cut: BlockCut) -> Split {
-        let separator = self.separator(cut);
-        Split { left_count: cut.left, pending_left: self.pending.map(|_| cut.pending_left), separator, long: false }
+        Split {
+            left_count: cut.left,
+            pending_left: self.pending.map(|_| cut.pending_left),
+            separator: self.separator(cut),
+            long: false,
+            whole: false,
+        }
     }
 }

@@ -60,6 +60,9 @@ pub struct Split {
     /// its own. An inner page's separator keeps its run. Also set if the leaf keeps its keys out of line: `separator`
     /// is then empty, and the tree makes it from the whole keys.
     pub long: bool,
+    /// The leaf keeps its keys out of line, and its separators are whole keys. The tree shortens other separators that
+    /// it makes from whole keys.
+    pub whole: bool,
 }
 
 /// Chooses where to cut `page`, which is to receive `pending`. Both halves fit their pages under the new fences if no
@@ -436,6 +439,7 @@ impl<'a> SlottedCutter<'a> {
         }
         let pending_left = self.pending.map(|(slot, ..)| slot < cut);
         let long = out_of_line || separator.len() > max_inline_key(self.page.bytes().len());
-        Split { left_count: cut - usize::from(pending_left == Some(true)), pending_left, separator, long }
+        let whole = out_of_line && self.whole;
+        Split { left_count: cut - usize::from(pending_left == Some(true)), pending_left, separator, long, whole }
     }
 }

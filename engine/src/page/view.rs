@@ -109,8 +109,15 @@ impl<'a> Page<'a> {
 
     /// Returns true if the page holds only parts of its keys: see [`KeyListKind::keys_are_out_of_line`].
     #[inline(always)]
-    pub fn keys_are_out_of_line(&self) -> bool {
+    pub(super) fn keys_are_out_of_line(&self) -> bool {
         self.keys().keys_are_out_of_line()
+    }
+
+    /// Returns true if a search in this page leads to other pages: for an inner page, and for a leaf that holds only
+    /// parts of its keys.
+    #[inline]
+    pub fn refers_to_pages(&self) -> bool {
+        self.is_inner() || self.is_leaf() && self.keys_are_out_of_line()
     }
 
     /// Returns the kind of the record list; [`RecordListKind::None`] if the tag is unknown.
@@ -330,8 +337,11 @@ impl<'a> Page<'a> {
         self.prefix().len() + suffix
     }
 
-    /// Returns the total length of the key images.
+    /// Returns the total length of the key images; 0 if the page holds only parts of its keys.
     pub fn raw_key_bytes(&self) -> usize {
+        if self.keys_are_out_of_line() {
+            return 0;
+        }
         let mut keys = KeyWalk::new(self.key_list(), 0, self.count());
         let (mut sum, mut bare) = (self.count() * self.prefix().len(), self.is_inner());
         while let Some(entry) = keys.step() {

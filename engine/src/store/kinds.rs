@@ -22,9 +22,17 @@ pub(super) trait StoreFormat: PageStore + Sized + 'static {
     /// See [`StoreKind::trailer`].
     const TRAILER: usize = 0;
 
+    /// See [`StoreKind::reuses_ids`].
+    const REUSES_IDS: bool = true;
+
     /// See [`StoreKind::compresses`].
     fn compresses(_page_size: usize) -> bool {
         true
+    }
+
+    /// See [`StoreKind::best_fill`].
+    fn best_fill(_page_size: usize, fill: f32) -> f32 {
+        fill
     }
 
     /// Returns the store's own bytes in the superblocks of a new database.
@@ -127,6 +135,23 @@ macro_rules! page_stores {
             pub fn trailer(self) -> usize {
                 match self {
                     $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::TRAILER,)*
+                }
+            }
+
+            /// Whether the id of a dropped page may be used again at once. Otherwise it may be used once the redo point
+            /// is beyond the record that has freed the page, and after
+            /// [`StoreWrites::discard_page`](super::StoreWrites::discard_page).
+            #[doc(hidden)]
+            pub fn reuses_ids(self) -> bool {
+                match self {
+                    $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::REUSES_IDS,)*
+                }
+            }
+
+            /// The best fill for the pages of a bulk load, near `fill`, a part of 1.
+            pub(crate) fn best_fill(self, page_size: usize, fill: f32) -> f32 {
+                match self {
+                    $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::best_fill(page_size, fill),)*
                 }
             }
 

@@ -1,8 +1,8 @@
 //! The buffer pool, the page stores below it, and the trait between them.
 //!
 //! This layer knows the id and the LSN of a page, and whether its bytes are sound. It asks `page` two more questions.
-//! The pool asks whether a page is an inner page, because it keeps inner pages longer. If there is no superblock, the
-//! rescue asks which page size an allocation map names. This layer does not know keys, trees, transactions or the
+//! The pool asks whether a page refers to other pages, because it keeps such pages longer. If there is no superblock,
+//! the rescue asks which page size an allocation map names. This layer does not know keys, trees, transactions or the
 //! records of the log.
 //!
 //! * `pool`: [`Pool`] keeps pages in memory.
@@ -53,7 +53,7 @@ pub use pool::{Backing, Pool, PoolStats};
 pub use rescue::{RescuedStore, SuperblockChoice, Trust, open_damaged};
 pub use seam::{
     Base, FoundImage, Frozen, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo,
-    StoreRoom, StoreStats, StoreSurvey, StoreWrites,
+    StoreRoom, StoreSetup, StoreStats, StoreSurvey, StoreWrites,
 };
 pub use superblock::{ID_SLACK, Meta};
 pub use totals::WriteTotals;

@@ -59,6 +59,8 @@ pub struct StoreStats {
     pub pages: u64,
     /// Bytes written since the store was opened.
     pub written_bytes: u64,
+    /// How small changes of pages are written, if the store has delta blocks.
+    pub delta: Option<DeltaBlocks>,
 }
 
 impl StoreStats {
@@ -111,6 +113,30 @@ pub trait PageStore:
     + Sync
     + std::fmt::Debug
 {
+    /// Sets what does not last beyond this opening. Call it before anything is written.
+    fn set_up(&self, setup: StoreSetup) {
+        let _ = setup;
+    }
+}
+
+impl dyn PageStore + '_ {
+    /// Writes one page, all of it.
+    pub fn write(&self, id: PageId, page: &[u8]) -> Result<()> {
+        let mut writer = self.writer();
+        writer.push(id, page, ChangedParts::ALL);
+        writer.write()
+    }
+}
+
+/// The settings of a store that do not last beyond an opening of the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StoreSetup {
+    /// The store writes what it needs to find a page after each flush of the page, and not only at checkpoints. A store
+    /// that needs nothing to find its pages ignores it.
+    pub persist_table: bool,
+    /// Bytes of memory beside the cache, for the parts of the page table or map that the store would otherwise read
+    /// again to find pages.
+    pub memory: usize,
 }
 
 /// Which pages have an image, and reading them.
@@ -145,22 +171,18 @@ pub trait StoreReads {
     /// No page has this id or a greater one.
     fn ids_end(&self) -> u32;
 
-    /// The pages with ids from `from` to before `to` that have an image, in order.
+    /// All pages that have an image, in order.
     ///
     /// # Errors
     /// Errors of reading, if it cannot be known which pages these are.
-    fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>>;
+    fn pages(&self) -> Result<Vec<PageId>>;
 
-    /// Like [`StoreReads::pages_between`], but only pages that the store finds without reading pages, and only if a
-    /// transaction that did not commit may have written them.
+    /// The pages with ids from `from` to before `to` that have an image, in order, but only those that the store finds
+    /// without reading pages, and only if a transaction that did not commit may have written them.
     fn known_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
-        self.pages_between(from, to)
-    }
-
-    /// Gives the store memory beside the cache, in bytes, for the parts of its page table or map that it would
-    /// otherwise read again to find pages.
-    fn give_memory(&self, bytes: usize) {
-        let _ = bytes;
+        let mut pages = self.pages()?;
+        pages.retain(|id| (from..to).contains(id));
+        Ok(pages)
     }
 }
 
@@ -174,13 +196,6 @@ pub trait StoreWrites {
 
     /// Begins to write pages together.
     fn writer(&self) -> Box<dyn PageWriter + '_>;
-
-    /// Writes one page, all of it.
-    fn write(&self, id: PageId, page: &[u8]) -> Result<()> {
-        let mut writer = self.writer();
-        writer.push(id, page, ChangedParts::ALL);
-        writer.write()
-    }
 
     /// Writes packed pages outside the log, in order and side by side if the store has the room, and returns their
     /// places for log records. The file must be synced before such a record is written. A place stays valid until a
@@ -198,22 +213,12 @@ pub trait StoreWrites {
     fn discard_page(&self, id: PageId) {
         let _ = id;
     }
-
-    /// Whether the id of a dropped page may be used again at once. Otherwise it may be used once the redo point is
-    /// beyond the record that has freed the page, and after [`StoreWrites::discard_page`].
-    fn reuses_ids_at_once(&self) -> bool {
-        true
-    }
 }
 
 /// The durable state, and how the next opening finds it.
 pub trait StoreCheckpoints {
     /// The file, with superblocks and syncs.
     fn file(&self) -> &DatabaseFile;
-
-    /// From now on the store writes what it needs to find a page after each flush of the page, and not only at
-    /// checkpoints. A store that needs nothing to find its pages ignores the call.
-    fn persist_table(&self) {}
 
     /// Begins a checkpoint: notes the present state. Call it between two batches. It writes nothing. Only the newest
     /// freeze can be finished.
@@ -248,11 +253,6 @@ pub trait StoreCheckpoints {
 
 /// The places in log records, and what else recovery finds in the log.
 pub trait StoreRedo {
-    /// True if it was opened with [`super::open_damaged`]: damaged parts are left out, and every sound image is used.
-    fn is_rescued(&self) -> bool {
-        false
-    }
-
     /// Reserves the place in a log record at `lsn`, so that no other page is written there. Recovery calls it for every
     /// such record at or after the store LSN before it writes its first page. A place that is never installed is free
     /// again after the next checkpoint.
@@ -311,11 +311,6 @@ pub trait StoreRoom {
         let _ = pages;
         Ok(())
     }
-
-    /// The best fill for the pages of a bulk load, near `fill`, a part of 1.
-    fn best_fill(&self, fill: f32) -> f32 {
-        fill
-    }
 }
 
 /// Compression of pages.
@@ -356,11 +351,6 @@ pub trait StoreSurvey {
 
     /// Bytes of the place of a page in the file; `None` if the store has no image of it.
     fn place_bytes(&self, id: PageId) -> Option<u64>;
-
-    /// How small changes of pages are written, if the store has delta blocks.
-    fn delta(&self) -> Option<DeltaBlocks> {
-        None
-    }
 
     /// Bytes of changes in the delta blocks that count, of all pages: an estimate from a sample of them, which is read.
     fn delta_bytes(&self) -> u64 {

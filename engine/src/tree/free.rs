@@ -1,15 +1,11 @@
 //! Frees unreachable subtrees: those that a range delete has detached, and those of a dropped table.
 
 use super::edit::slot_u16;
-use super::key_heap::Owned;
+use super::key_heap::LastEntries;
 use super::search::PathStep;
 use super::{PageRead, PageWrite, Tree};
-use crate::base::{PageId, Result, limits};
+use crate::base::{PageId, Result};
 use crate::page::{Page, PageOp, Record};
-
-/// The most pages of the key heap that one call changes for one leaf. All pages of a batch stay in the cache until it
-/// ends.
-const HEAP_PAGES: usize = 12;
 
 /// The progress of [`Tree::free_subtree`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,8 +22,8 @@ struct FreedLeaf {
     pages: usize,
     /// True if the leaf itself was freed.
     gone: bool,
-    /// True if the keys of the leaf are in the key heap. Pages of the heap have then changed.
-    out_of_line: bool,
+    /// True if pages of the key heap may have changed.
+    changes_heap: bool,
 }
 
 impl Tree {
@@ -67,7 +63,7 @@ impl Tree {
                 return Ok(FreeProgress { freed, done: true });
             };
             freed += self.drop_last(store, *step, run)?;
-            if leaf.out_of_line || enough(freed) {
+            if leaf.changes_heap || enough(freed) {
                 return Ok(FreeProgress { freed, done: false });
             }
         }
@@ -96,7 +92,7 @@ impl Tree {
         let latched = store.read(id)?;
         let page = Page::new(&latched);
         // Pages that may be damaged are read before anything is freed.
-        let (from, owned) = self.entries_to_free(store, page)?;
+        let LastEntries { from, owned, changes_heap } = self.entries_to_free(store, page)?;
         let slots: Vec<usize> = (from..page.count()).filter(|slot| page.record(*slot).large).collect();
         let records: Vec<_> = slots.iter().map(|slot| page.record(*slot)).collect();
         let done = if records.is_empty() { 0 } else { large(&records)?.max(1) };
@@ -107,10 +103,10 @@ impl Tree {
             for slot in done {
                 self.must_fit(store, &mut leaf, &PageOp::Replace { slot, record: Record::inline(&[]) })?;
             }
-            return Ok(FreedLeaf { pages: 0, gone: false, out_of_line: false });
+            return Ok(FreedLeaf { pages: 0, gone: false, changes_heap: false });
         }
         let (from, to) = (slot_u16(page, from)?, slot_u16(page, page.count())?);
-        let (out_of_line, gone) = (self.resolver(page).is_some(), from == 0);
+        let gone = from == 0;
         drop(latched);
         if gone {
             store.free(id)?;
@@ -119,20 +115,7 @@ impl Tree {
         }
         let own = usize::from(gone);
         let pages = owned.into_iter().try_fold(own, |pages, owned| Ok(pages + self.free_owned(store, owned)?))?;
-        Ok(FreedLeaf { pages, gone, out_of_line })
-    }
-
-    /// The first slot of the entries of a leaf that are freed at once, and what these entries own outside the leaf.
-    fn entries_to_free<S: PageRead>(&self, store: &S, page: Page<'_>) -> Result<(usize, Vec<Owned>)> {
-        if let Some(heap) = self.resolver(page) {
-            return heap.last_owned(store, page, HEAP_PAGES);
-        }
-        let (mut owned, mut from, inline) = (Vec::new(), 0, limits::max_inline_key(store.page_size()));
-        while let Some(slot) = page.first_longer(from, inline) {
-            owned.push(self.owned_by(store, page, slot)?);
-            from = slot + 1;
-        }
-        Ok((0, owned))
+        Ok(FreedLeaf { pages, gone, changes_heap })
     }
 
     /// The pages of the run of a separator in an inner page.

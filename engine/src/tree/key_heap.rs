@@ -23,6 +23,20 @@ pub(super) struct Owned {
     run: Vec<PageId>,
 }
 
+/// The most pages of the key heap that freeing the entries of one leaf changes at once. All pages of a batch stay in the
+/// cache until it ends.
+const FREED_HEAP_PAGES: usize = 12;
+
+/// The entries of a leaf, up to the last one, that are freed at once.
+pub(super) struct LastEntries {
+    /// The slot of the first of them.
+    pub(super) from: usize,
+    /// What they own outside the leaf.
+    pub(super) owned: Vec<Owned>,
+    /// True if their keys are in the key heap.
+    pub(super) changes_heap: bool,
+}
+
 /// The key heap of a table, which resolves the keys of leaves that keep only parts of them.
 #[derive(Clone, Copy)]
 pub(super) struct KeyHeap<'t>(&'t Tree);
@@ -31,7 +45,7 @@ impl Tree {
     /// The key heap that resolves the keys of such a list; `None` if the list has its keys itself. The other functions
     /// of the tree ask this one, not the list.
     #[inline(always)]
-    fn resolver_of(&self, list: KeyListKind) -> Option<KeyHeap<'_>> {
+    pub(super) fn resolver_of(&self, list: KeyListKind) -> Option<KeyHeap<'_>> {
         list.keys_are_out_of_line().then_some(KeyHeap(self))
     }
 
@@ -224,6 +238,21 @@ impl Tree {
         let mut image = Vec::new();
         self.image_into(store, page, slot, &mut image)?;
         Ok(Owned { place: page.key_place(slot), run: self.run_pages(store, page.id(), &image)? })
+    }
+
+    /// The entries of a latched leaf that are freed at once: all, or the last ones if their keys are in too many pages
+    /// of the key heap.
+    pub(super) fn entries_to_free<S: PageRead>(&self, store: &S, page: Page<'_>) -> Result<LastEntries> {
+        if let Some(heap) = self.resolver(page) {
+            let (from, owned) = heap.last_owned(store, page, FREED_HEAP_PAGES)?;
+            return Ok(LastEntries { from, owned, changes_heap: true });
+        }
+        let (mut owned, mut next, inline) = (Vec::new(), 0, limits::max_inline_key(store.page_size()));
+        while let Some(slot) = page.first_longer(next, inline) {
+            owned.push(self.owned_by(store, page, slot)?);
+            next = slot + 1;
+        }
+        Ok(LastEntries { from: 0, owned, changes_heap: false })
     }
 
     /// Frees what a removed entry owned. Returns the number of freed pages.

@@ -8,7 +8,7 @@
 
 use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result, bytes, checksum, limits};
-use crate::page::{Page, PageKind, run_capacity, run_page};
+use crate::page::{KeyListKind, Page, PageKind, run_capacity, run_page};
 
 /// True if a key of this length is kept as an image, or if bytes of this length are an image.
 pub(super) fn is_long(len: usize, page_size: usize) -> bool {
@@ -36,6 +36,12 @@ impl Tree {
     pub fn full_key<S: PageRead>(&self, store: &S, page: Page<'_>, slot: usize, out: &mut Vec<u8>) -> Result<()> {
         self.image_into(store, page, slot, out)?;
         self.resolve_image(store, page, out)
+    }
+
+    /// True if a page with this list holds a key of `len` bytes whole and can compare it with every other key.
+    #[inline(always)]
+    pub(super) fn is_whole_in(&self, list: KeyListKind, len: usize, page_size: usize) -> bool {
+        self.resolver_of(list).is_none() && len <= limits::long_key_head(page_size)
     }
 
     /// Replaces the image of a key of `page` by the whole key.

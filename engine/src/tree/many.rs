@@ -85,17 +85,17 @@ impl Tree {
         key: &[u8],
         look: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<(R, LeafHint)>> {
-        let head = limits::long_key_head(store.page_size());
-        if key.len() > head {
+        let page_size = store.page_size();
+        if key.len() > limits::long_key_head(page_size) {
             return Ok(None);
         }
         let mut path = Vec::new();
         let behind = self.leaf_with_path(store, LeafTarget::Covering(key), &mut path, |leaf| {
             let (slot, mut last) = (leaf.count().checked_sub(1)?, Vec::new());
             leaf.key_into(slot, &mut last);
-            // A long key is not whole in the page. And if the last key were below the lower fence, keys between the two
-            // would belong to the leaf before.
-            if self.resolver(leaf).is_some() || last.len() > head || last.as_slice() >= key || !leaf.covers(&last) {
+            // If the last key were below the lower fence, keys between the two would belong to the leaf before.
+            let is_whole = self.is_whole_in(leaf.keys(), last.len(), page_size);
+            if !is_whole || last.as_slice() >= key || !leaf.covers(&last) {
                 return None;
             }
             let slot = u16::try_from(leaf.count()).ok()?;

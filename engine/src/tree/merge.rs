@@ -77,7 +77,7 @@ impl Tree {
         let page = Page::new(&parent);
         let Some(mut left) = unless_corrupt(self.latch_checked(store, left_id, level))? else { return Ok(false) };
         let Some(right) = unless_corrupt(self.latch_checked(store, right_id, level))? else { return Ok(false) };
-        let first = joined.as_deref().unwrap_or(&separator);
+        let first = joined.as_deref().or(Page::new(&right).is_inner().then_some(&*separator));
         let Some(packed) = self.joined_content(store, Page::new(&left), Page::new(&right), first) else {
             return Ok(false);
         };
@@ -101,8 +101,14 @@ impl Tree {
     }
 
     /// The packed content of both pages in one. `first` replaces the key of the right page's first entry: in an inner
-    /// page it is the separator, in a leaf with keys out of line another part.
-    fn joined_content<S: PageRead>(&self, store: &S, left: Page<'_>, right: Page<'_>, first: &[u8]) -> Option<Vec<u8>> {
+    /// page it is the separator, in a leaf with keys out of line another part. In other leaves that key stays.
+    fn joined_content<S: PageRead>(
+        &self,
+        store: &S,
+        left: Page<'_>,
+        right: Page<'_>,
+        first: Option<&[u8]>,
+    ) -> Option<Vec<u8>> {
         let page_size = store.page_size();
         let empty = left.count() == 0 || right.count() == 0;
         let content = |page: Page<'_>| page.used().saturating_sub(page.front());
@@ -114,12 +120,8 @@ impl Tree {
         let spec = self.spec(left.id(), left.level(), &lower, upper.as_deref(), right.right());
         let mut builder = PageBuilder::new(page_size, &spec);
         let front = builder.used();
-        let fits = builder.push_entries(left, 0..left.count(), None)
-            && if self.resolver(right).is_some() && right.count() > 0 {
-                builder.push(first, right.record(0)) && builder.push_entries(right, 1..right.count(), None)
-            } else {
-                builder.push_entries(right, 0..right.count(), right.is_inner().then_some(first))
-            };
+        let fits =
+            builder.push_entries(left, 0..left.count(), None) && builder.push_entries(right, 0..right.count(), first);
         let spare = 4 * (builder.used() - front) <= 3 * page_size.saturating_sub(front);
         (fits && (spare || empty)).then(|| builder.finish())
     }

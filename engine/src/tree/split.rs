@@ -8,7 +8,7 @@ use super::long_key::{is_long, trial_image};
 use super::search::{MAX_LEVEL, PathStep};
 use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result, bytes};
-use crate::page::{Page, PageBuilder, PageOp, PageSpec, Record, SeparatorRule, choose_split, would_insert};
+use crate::page::{Page, PageBuilder, PageOp, PageSpec, Record, choose_split, would_insert};
 
 /// The entry that a split makes room for.
 #[derive(Clone, Copy)]
@@ -180,8 +180,7 @@ impl Tree {
             Some(pending) => first.extend_from_slice(pending.key),
             None => self.full_key(store, page, split.left_count, &mut first)?,
         }
-        let whole = self.resolver(page).is_some() && self.layout.separators == SeparatorRule::Full;
-        if !whole || is_long(first.len(), store.page_size()) {
+        if !split.whole || is_long(first.len(), store.page_size()) {
             first.truncate(bytes::common_prefix(&last, &first) + 1);
         }
         Ok(SplitPoint { left: split.left_count, separator: Separator::New(first) })

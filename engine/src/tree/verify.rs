@@ -249,7 +249,6 @@ impl<S: PageRead> TreeWalk<'_, S> {
 
     fn count(&mut self, page: Page<'_>, level: u8) {
         let front = page.front();
-        let raw = if self.tree.resolver(page).is_some() { 0 } else { page.raw_key_bytes() };
         let records = page.record_list_bytes();
         let small = (0..if level == 0 { page.count() } else { 0 }).map(|slot| page.record(slot));
         let raw_records: usize = small.filter(|record| !record.large).map(|record| record.bytes.len()).sum();
@@ -258,7 +257,7 @@ impl<S: PageRead> TreeWalk<'_, S> {
             stats.entries += page.count() as u64;
             stats.used_bytes += page.used() as u64;
             stats.front_bytes += front as u64;
-            stats.raw_key_bytes += raw as u64;
+            stats.raw_key_bytes += page.raw_key_bytes() as u64;
             stats.key_list_bytes += page.used().saturating_sub(front + records) as u64;
             stats.kept_key_bytes += page.kept_key_bytes() as u64;
             stats.record_list_bytes += records as u64;

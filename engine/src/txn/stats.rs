@@ -122,7 +122,7 @@ impl Engine {
         let Amount { bytes: log_bytes, pages: redo_pages } = self.recovery_work();
         DatabaseStats {
             store: kind,
-            delta: self.store.as_ref().and_then(|store| store.delta()),
+            delta: store.delta,
             page_size: self.full_page_size(),
             file_bytes: store.file_bytes,
             allocated_bytes: self.store.as_ref().map_or(0, |store| store.file().allocated()),

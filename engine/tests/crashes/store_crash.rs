@@ -206,7 +206,7 @@ impl Run {
         }
         for id in 0..PAGES {
             let log = self.log.get(&id).cloned().unwrap_or_default();
-            if log.iter().any(|(lsn, page)| *lsn >= redo && page.is_none()) && !self.store.reuses_ids_at_once() {
+            if log.iter().any(|(lsn, page)| *lsn >= redo && page.is_none()) && !self.store.file().kind().reuses_ids() {
                 // Redo does not look at a page that the log frees.
                 self.store.drop_page(PageId(id))?;
                 self.withheld.insert(id, self.end);
@@ -352,7 +352,7 @@ impl Run {
             self.end += 1;
             self.log.entry(id).or_default().push((self.end, None));
             self.changed.remove(&id);
-            if !self.store.reuses_ids_at_once() {
+            if !self.store.file().kind().reuses_ids() {
                 self.withheld.insert(id, self.end);
             }
             self.store.drop_page(PageId(id)).unwrap();

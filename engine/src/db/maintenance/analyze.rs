@@ -201,7 +201,7 @@ impl Database {
         let Some(places) = store.compression().map(PageCompression::places) else {
             return Ok(Sampled { samples, scale: 1.0 });
         };
-        let all = store.pages_between(PageId::NONE, PageId(u32::MAX))?;
+        let all = store.pages()?;
         let step = all.len().div_ceil(SAMPLED_PAGES).max(1);
         let of = all.len().div_ceil(step) as u64;
         let mut page = vec![0; engine.page_size()];

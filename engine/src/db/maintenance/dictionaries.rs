@@ -132,7 +132,7 @@ impl Database {
         }
         compression.retire(&unused);
         // The images are those of pages that may be dirty: an old image counts as long as it is in the file.
-        let named = store.pages_between(PageId::NONE, PageId(u32::MAX)).and_then(|pages| {
+        let named = store.pages().and_then(|pages| {
             let of = pages.len() as u64;
             (1..).zip(pages).try_for_each(|(done, page)| {
                 let named = store.dictionary_of(page)?;
@@ -174,7 +174,7 @@ pub(super) fn gains(
 ) -> Result<Vec<(TableId, Gain)>> {
     let mut sampled: HashMap<TableId, SampledPages> =
         wanted.iter().map(|(table, _)| (*table, SampledPages::new(wanted.len()))).collect();
-    let all = store.pages_between(PageId::NONE, PageId(u32::MAX))?;
+    let all = store.pages()?;
     let step = all.len().div_ceil(SAMPLED_PAGES).max(1);
     let (mut page, mut packed) = (vec![0; page_size], Vec::new());
     let of = all.len().div_ceil(step) as u64;

@@ -17,7 +17,7 @@ use super::{Database, maintenance};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{CountedVolume, FileVolume, LockGuard, Locked, Opener, Volume};
 use crate::log::{self, Log, LogConfig, LogPosition, LogShape};
-use crate::store::{self, Backing, Meta, PageStore, Pool};
+use crate::store::{self, Backing, Meta, PageStore, Pool, StoreSetup};
 use crate::txn::{
     CATALOG_ROOT, Engine, LogSlot, LogicalTransaction, PageIds, Redo, Redone, catalog_is_gone, ids_per_map, map_damaged,
 };
@@ -224,15 +224,13 @@ impl Opened {
         if options.direct_io {
             store.file().use_direct_io()?;
         }
-        if options.persist_table {
-            store.persist_table();
-        }
         if let Some(compression) = store.compression() {
             compression.set_threads(options.compression_threads);
         }
         let frames = options.frames(meta.page_size);
         // A store that misses a part of its page table reads twice for a page.
-        store.give_memory(frames * meta.page_size / CACHE_PER_STORE_MEMORY);
+        let memory = frames * meta.page_size / CACHE_PER_STORE_MEMORY;
+        store.set_up(StoreSetup { persist_table: options.persist_table, memory });
         let slot = Arc::new(LogSlot::default());
         let backing = Backing { store: store.clone(), watermark: slot.clone() };
         let pool = Pool::new(frames, backing).keeping_inner(options.resident_inner);

@@ -41,11 +41,6 @@ struct Sweep {
     error: Option<Error>,
 }
 
-/// True for pages that refer to other pages: inner pages, and leaves whose keys are in a key heap.
-pub(super) fn has_references(page: Page<'_>) -> bool {
-    page.is_inner() || page.is_leaf() && page.keys_are_out_of_line()
-}
-
 impl Pool {
     /// Evicts a page and returns its frame.
     pub(super) fn evict(&self) -> Result<(u32, LatchedFrame<'_>)> {
@@ -110,7 +105,7 @@ impl Pool {
         }
         if self.keeps_inner
             && sweep.looked <= SPARING * self.capacity()
-            && has_references(Page::new(guard.page.as_bytes()))
+            && Page::new(guard.page.as_bytes()).refers_to_pages()
         {
             return None;
         }

@@ -15,7 +15,6 @@
 //! itself, which takes less time for each page than to evict a single page. It does that only if a few frames are a
 //! small part of the cache; otherwise, or if no frame can be added, it evicts a page: see `evict`.
 
-use super::evict::has_references;
 use super::frame::{CLEAN, Frame, LatchedFrame, NO_PAGE};
 use super::{Backing, Pool};
 use crate::base::{Lsn, PageId, Result};
@@ -170,7 +169,7 @@ impl Pool {
             return None;
         }
         let guard = LatchedFrame { page: frame.latch.try_write()?, frame };
-        if !is_idle() || keeps_inner && has_references(Page::new(guard.page.as_bytes())) {
+        if !is_idle() || keeps_inner && Page::new(guard.page.as_bytes()).refers_to_pages() {
             return None;
         }
         let index = self.unmap(&guard)?;
@@ -284,6 +283,6 @@ impl Pool {
 
     /// True for pages that the pool keeps, and for a page that another thread is changing.
     fn must_stay(&self, frame: &Frame) -> bool {
-        self.keeps_inner && frame.latch.try_read().is_none_or(|page| has_references(Page::new(page.as_bytes())))
+        self.keeps_inner && frame.latch.try_read().is_none_or(|page| Page::new(page.as_bytes()).refers_to_pages())
     }
 }

@@ -11,7 +11,7 @@
 //! compresses then keeps one image a page. `checkpoint` decides when an image is durable.
 //!
 //! The id of a freed page is used again only after a checkpoint whose redo point is beyond the free: see
-//! [`StoreWrites::reuses_ids_at_once`]. In a file the store trims the slots of several pages together.
+//! [`StoreFormat::REUSES_IDS`]. In a file the store trims the slots of several pages together.
 
 mod chain;
 mod checkpoint;
@@ -169,6 +169,7 @@ impl std::fmt::Debug for ShadowStore {
 
 impl StoreFormat for ShadowStore {
     const TRAILER: usize = limits::SLOT_TRAILER;
+    const REUSES_IDS: bool = false;
 
     /// An image is whole blocks of the drive, so an image of one block cannot become shorter.
     fn compresses(page_size: usize) -> bool {
@@ -318,9 +319,8 @@ impl StoreReads for ShadowStore {
     }
 
     /// Looks into the slots of all pages that are not known yet.
-    fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
-        let end = to.0.min(self.state.lock().pages.len());
-        Ok((from.0..end).map(PageId).filter(|id| self.exists(*id)).collect())
+    fn pages(&self) -> Result<Vec<PageId>> {
+        Ok((0..self.ids_end()).map(PageId).filter(|id| self.exists(*id)).collect())
     }
 
     fn ids_end(&self) -> u32 {
@@ -336,10 +336,6 @@ impl StoreReads for ShadowStore {
 impl StoreWrites for ShadowStore {
     fn wants_changes(&self) -> bool {
         self.geometry.deltas() > 0
-    }
-
-    fn reuses_ids_at_once(&self) -> bool {
-        false
     }
 
     fn writer(&self) -> Box<dyn PageWriter + '_> {
@@ -421,10 +417,6 @@ impl StoreRedo for ShadowStore {
     fn install(&self, id: PageId, place: PlaceBytes, lsn: Lsn) -> Result<bool> {
         ShadowStore::install(self, id, place, lsn)
     }
-
-    fn is_rescued(&self) -> bool {
-        self.rescued
-    }
 }
 
 impl StoreRoom for ShadowStore {
@@ -462,10 +454,6 @@ impl StoreSurvey for ShadowStore {
         Ok(())
     }
 
-    fn delta(&self) -> Option<DeltaBlocks> {
-        Some(self.chosen_delta)
-    }
-
     fn delta_bytes(&self) -> u64 {
         ShadowStore::delta_bytes(self)
     }
@@ -491,6 +479,7 @@ impl StoreSurvey for ShadowStore {
             other_bytes: (pages * self.geometry.cell()).saturating_sub(live),
             pages,
             written_bytes: self.written.load(Ordering::Relaxed),
+            delta: Some(self.chosen_delta),
         }
     }
 }

@@ -40,6 +40,11 @@ fn store_with(disk: Arc<dyn Disk>, delta: DeltaBlocks) -> (ShadowStore, Vec<u8>)
 }
 
 impl ShadowStore {
+    /// Writes one page, all of it.
+    pub(super) fn write(&self, id: PageId, page: &[u8]) -> Result<()> {
+        (self as &dyn PageStore).write(id, page)
+    }
+
     /// Writes the page with a small change, which adds to `changed`.
     fn change(&self, page: &mut [u8], changed: &mut ChangedParts) -> Used {
         let before = page.to_vec();

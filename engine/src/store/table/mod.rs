@@ -40,7 +40,7 @@ use super::place_bytes::{PlaceBytes, no_place};
 use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust, UnknownFile};
 use super::seam::{
     Base, FoundImage, Frozen, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo,
-    StoreRoom, StoreStats, StoreSurvey, StoreWrites,
+    StoreRoom, StoreSetup, StoreStats, StoreSurvey, StoreWrites,
 };
 use super::superblock::{FRONT, Meta};
 use crate::base::{Damage, Error, Lsn, PageId, Result};
@@ -171,6 +171,13 @@ impl std::fmt::Debug for TableStore {
 }
 
 impl StoreFormat for TableStore {
+    /// A fill with which images end at a grain's end: a few bytes more would take a whole grain more.
+    fn best_fill(page_size: usize, fill: f32) -> f32 {
+        let (page, grain, header) = (page_size as f32, GRAIN as f32, IMAGE_HEADER as f32);
+        let whole = ((page * fill.clamp(0.1, 1.0) + header) / grain).floor() * grain - header;
+        (whole / page).max(fill * 0.8)
+    }
+
     /// A damaged chunk of the page table costs its 256 pages, see [`StoreSurvey::damage`].
     ///
     /// # Errors
@@ -360,7 +367,17 @@ fn too_long(id: PageId) -> Error {
     Error::corrupt(id, load::longer_than_a_page("its image"))
 }
 
-impl PageStore for TableStore {}
+impl PageStore for TableStore {
+    /// With a persisted table, images and chunks have blocks of 4 KiB of their own, as the pages of the paper's
+    /// baseline have: a write does not write bytes of its neighbours again.
+    fn set_up(&self, StoreSetup { persist_table, memory }: StoreSetup) {
+        if persist_table {
+            self.persists.store(true, atomic::Ordering::Relaxed);
+            self.space.lock().allocator.align_to(BLOCK_GRAINS);
+        }
+        self.state.lock().table.keep_bytes(memory);
+    }
+}
 
 impl StoreReads for TableStore {
     /// True also if the page table cannot be read: reading the page then returns the error.
@@ -396,9 +413,9 @@ impl StoreReads for TableStore {
         }
     }
 
-    fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
+    fn pages(&self) -> Result<Vec<PageId>> {
         let mut pages = Vec::new();
-        self.each_page(from, to, |page, _| pages.push(page))?;
+        self.each_page(PageId::NONE, PageId(u32::MAX), |page, _| pages.push(page))?;
         Ok(pages)
     }
 
@@ -412,10 +429,6 @@ impl StoreReads for TableStore {
             true => Ok(Vec::new()),
             false => self.known_pages(from, to),
         }
-    }
-
-    fn give_memory(&self, bytes: usize) {
-        self.state.lock().table.keep_bytes(bytes);
     }
 }
 
@@ -467,13 +480,6 @@ impl StoreCheckpoints for TableStore {
     fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
         self.finish_table(frozen, meta)
     }
-
-    /// Images and chunks then have blocks of 4 KiB of their own, as the pages of the paper's baseline have: a write
-    /// does not write bytes of its neighbours again.
-    fn persist_table(&self) {
-        self.persists.store(true, atomic::Ordering::Relaxed);
-        self.space.lock().allocator.align_to(BLOCK_GRAINS);
-    }
 }
 
 impl StoreRedo for TableStore {
@@ -507,10 +513,6 @@ impl StoreRedo for TableStore {
         self.supersede(id, Some(PageEntry { location, fresh: false, checked: false }))?;
         Ok(true)
     }
-
-    fn is_rescued(&self) -> bool {
-        self.rescued
-    }
 }
 
 impl StoreRoom for TableStore {
@@ -524,13 +526,6 @@ impl StoreRoom for TableStore {
 
     fn shrink(&self, pages: u64) -> Result<()> {
         TableStore::shrink(self, pages)
-    }
-
-    /// A fill with which images end at a grain's end: a few bytes more would take a whole grain more.
-    fn best_fill(&self, fill: f32) -> f32 {
-        let (page, grain, header) = (self.file.page_size() as f32, GRAIN as f32, IMAGE_HEADER as f32);
-        let whole = ((page * fill.clamp(0.1, 1.0) + header) / grain).floor() * grain - header;
-        (whole / page).max(fill * 0.8)
     }
 }
 
@@ -575,6 +570,7 @@ impl StoreSurvey for TableStore {
             other_bytes: used.saturating_sub(live + FIRST_GRAIN) * grain,
             pages,
             written_bytes: self.written.load(atomic::Ordering::Relaxed),
+            delta: None,
         }
     }
 }

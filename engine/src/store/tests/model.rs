@@ -9,7 +9,7 @@ use crate::store::shadow::ShadowStore;
 use crate::store::table::TableStore;
 use crate::store::{
     Base, ChangedParts, Compression, DatabaseFile, DeltaBlocks, Frozen, Overflow, PagePolicy, StoreOptions, StoreRoom,
-    StoreSurvey, Target,
+    StoreSetup, StoreSurvey, Target,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -204,7 +204,7 @@ impl<S: Subject> ModelRun<S> {
                     self.store.drop_page(PageId(*id)).unwrap();
                     self.pages.remove(id);
                     self.changed.remove(id);
-                    if !self.store.reuses_ids_at_once() {
+                    if !S::KIND.reuses_ids() {
                         self.withheld.insert(*id);
                     }
                 }
@@ -220,7 +220,9 @@ impl<S: Subject> ModelRun<S> {
                     self.store.shrink(0).unwrap();
                 }
             }
-            Step::PersistTable => self.store.persist_table(),
+            Step::PersistTable => {
+                self.store.set_up(StoreSetup { persist_table: true, ..StoreSetup::default() });
+            }
             Step::SetPolicy(policy) => {
                 if let Some(compression) = self.store.compression() {
                     compression.set_policy(SAMPLE_TABLE, *policy);
@@ -414,7 +416,7 @@ fn a_compaction_leaves_no_free_runs_and_truncates_the_file() {
 
 fn an_overtaken_checkpoint_is_refused<S: Subject>() {
     let mut run = ModelRun::<S>::new();
-    run.store.write(PageId(1), &sample_of(page_size(S::KIND), 1, 1, 1)).unwrap();
+    (&run.store as &dyn PageStore).write(PageId(1), &sample_of(page_size(S::KIND), 1, 1, 1)).unwrap();
     let first = run.store.freeze();
     let second = run.store.freeze();
     assert!(matches!(run.store.finish(first, meta_of(S::KIND)), Err(Error::Poisoned { .. })));
@@ -425,7 +427,7 @@ fn an_overtaken_checkpoint_is_refused<S: Subject>() {
 
 fn the_superblock_alone_can_be_rewritten<S: Subject>() {
     let run = ModelRun::<S>::new();
-    run.store.write(PageId(1), &sample_of(page_size(S::KIND), 1, 1, 1)).unwrap();
+    (&run.store as &dyn PageStore).write(PageId(1), &sample_of(page_size(S::KIND), 1, 1, 1)).unwrap();
     run.store.finish(run.store.freeze(), Meta { clean: true, ..meta_of(S::KIND) }).unwrap();
     for epoch in 10..14 {
         run.store.file().write_meta(Meta { epoch, ..meta_of(S::KIND) }).unwrap();

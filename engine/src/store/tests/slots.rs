@@ -142,8 +142,8 @@ impl StoreReads for SlotStore {
         Ok(Some(state.bases.get(&id).map_or(ChangedParts::ALL, |base| ChangedParts::between(base, page))))
     }
 
-    fn pages_between(&self, from: PageId, to: PageId) -> Result<Vec<PageId>> {
-        Ok(self.state.lock().pages.range(from..to).map(|(id, _)| *id).collect())
+    fn pages(&self) -> Result<Vec<PageId>> {
+        Ok(self.state.lock().pages.keys().copied().collect())
     }
 
     fn ids_end(&self) -> u32 {
@@ -164,7 +164,7 @@ impl StoreWrites for SlotStore {
         let write = |(id, packed): &(PageId, Vec<u8>)| {
             let mut page = vec![0; self.file.page_size()];
             unpack(packed, &mut page)?;
-            self.write(*id, &page)?;
+            (self as &dyn PageStore).write(*id, &page)?;
             Ok(PlaceBytes::new(&[]).unwrap())
         };
         pages.iter().map(write).collect()

@@ -329,7 +329,7 @@ impl<'e> NeedSurvey<'e> {
         self.need.runs += 2 * entries + 2;
         // A leaf whose keys are out of line may be divided, and keys may be removed from up to 32 pages of the key
         // heap.
-        if tree.keys_are_out_of_line() {
+        if Entries::of(tree).out_of_line {
             self.pages(32, 32);
             self.add(2 * self.page_size, 0, false);
             self.note_detached(tree.root, 2)?;

@@ -75,6 +75,8 @@ pub(crate) struct Redo<'a> {
     pieces: Pieces,
     /// Pages that could not be read. Their operations are lost with them, but not the rest of the database.
     broken: BTreeSet<PageId>,
+    /// The store was opened with [`store::open_damaged`](crate::store::open_damaged): what does not fit is left out.
+    is_rescue: bool,
     found: Redone,
 }
 
@@ -84,7 +86,12 @@ impl<'a> Redo<'a> {
     pub(crate) fn new(pool: &'a Pool, store: &'a dyn PageStore, store_lsn: Lsn, high_water: u32) -> Redo<'a> {
         let limit = high_water.saturating_add(ID_SLACK);
         let (pieces, broken, found) = (Pieces::default(), BTreeSet::new(), Redone::default());
-        Redo { pool, store, store_lsn, limit, pieces, broken, found }
+        Redo { pool, store, store_lsn, limit, pieces, broken, is_rescue: false, found }
+    }
+
+    /// Leaves out the pages that cannot be read or do not fit the log, and their operations.
+    pub(crate) fn of_damaged(self) -> Redo<'a> {
+        Redo { is_rescue: true, ..self }
     }
 
     /// Skips the changes of pages that are freed later, which [`Redo::first_pass`] returns.
@@ -114,12 +121,14 @@ impl<'a> Redo<'a> {
                 match Record::decode(&mut input, lsn)? {
                     Record::Place { place, .. } if lsn >= store_lsn => store.reserve(place, lsn)?,
                     Record::Operation { page, op: PageOp::ClearBits { from, count } }
-                        if !store.reuses_ids_at_once() =>
+                        if !store.file().kind().reuses_ids() =>
                     {
                         let first = page.0.saturating_add(from);
                         freed.add(first..first.saturating_add(count));
                     }
-                    Record::Operation { page, op: PageOp::SetBits { from, count } } if !store.reuses_ids_at_once() => {
+                    Record::Operation { page, op: PageOp::SetBits { from, count } }
+                        if !store.file().kind().reuses_ids() =>
+                    {
                         let first = page.0.saturating_add(from);
                         if let Some(id) = freed.first_of(first..first.saturating_add(count)) {
                             let what = format!("it reuses page {id}, which it frees: a newer superblock is lost");
@@ -166,7 +175,7 @@ impl<'a> Redo<'a> {
     /// recovery can apply them. A damaged page is dropped, because a device that can read it again some day must not
     /// return its old content.
     fn check_broken(&self) -> Result<()> {
-        for id in self.broken.iter().copied().filter(|_| !self.store.is_rescued()) {
+        for id in self.broken.iter().copied().filter(|_| !self.is_rescue) {
             match self.latch(id) {
                 Ok(None) => {}
                 Err(Error::Corrupt { .. }) => {
@@ -339,7 +348,7 @@ impl<'a> Redo<'a> {
             Ok(fits)
         });
         let fits = match applied {
-            Err(Error::Corrupt { .. }) if self.store.is_rescued() => false,
+            Err(Error::Corrupt { .. }) if self.is_rescue => false,
             applied => applied?,
         };
         if fits {
@@ -348,7 +357,7 @@ impl<'a> Redo<'a> {
             return Ok(());
         }
         drop(page);
-        if !self.store.is_rescued() {
+        if !self.is_rescue {
             return Err(not_applicable(id, lsn));
         }
         self.set_aside(id)
@@ -363,7 +372,7 @@ impl<'a> Redo<'a> {
         } else if lsn < self.store_lsn {
             // The page was freed before the store was frozen. If its id is used again, a format comes first.
             self.found.skipped += 1;
-        } else if self.store.is_rescued() {
+        } else if self.is_rescue {
             self.broken.insert(id);
         } else {
             let what = format!("it changes page {id}, which does not exist");
@@ -385,7 +394,7 @@ impl<'a> Redo<'a> {
     /// Returns true if the error affects only one page. An I/O error may be temporary, so it counts only in a rescue,
     /// which takes the pages that it can read.
     fn costs_a_page(&self, error: &Error) -> bool {
-        matches!(error, Error::Corrupt { .. }) || self.store.is_rescued() && matches!(error, Error::Io { .. })
+        matches!(error, Error::Corrupt { .. }) || self.is_rescue && matches!(error, Error::Io { .. })
     }
 
     /// Returns a page's latch; `None` if the page has no content.

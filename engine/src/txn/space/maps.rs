@@ -58,7 +58,7 @@ impl Engine {
         if !pages.is_empty() {
             self.frees.fetch_add(1, Ordering::AcqRel);
         }
-        let at_once = self.store.as_ref().is_none_or(|store| store.reuses_ids_at_once());
+        let at_once = self.store.as_ref().is_none_or(|store| store.file().kind().reuses_ids());
         let (mut free, mut later, mut has_failed) = (Vec::new(), Vec::new(), false);
         for &id in pages {
             self.pool.forget(id);
@@ -94,7 +94,7 @@ impl Engine {
     pub(in crate::txn) fn release_withheld(&self, redo: Lsn) {
         let Some(store) = &self.store else { return };
         let ids = self.withheld.take_before(redo);
-        if store.reuses_ids_at_once() {
+        if store.file().kind().reuses_ids() {
             // The ids are here because the store could not drop these pages. Drop them again.
             return self.release_pages(&ids);
         }

@@ -27,7 +27,7 @@ impl Engine {
             return Ok(vec![None; pages.len()]);
         };
         let log = self.log()?;
-        let lsn = if store.reuses_ids_at_once() { log.next_lsn() } else { log.durable() };
+        let lsn = if store.file().kind().reuses_ids() { log.next_lsn() } else { log.durable() };
         pages.iter_mut().for_each(|(_, packed)| set_lsn(packed, lsn));
         // Two threads can write for one transaction. If both were promised the same room, they would use that of the
         // dirty pages.
@@ -47,6 +47,6 @@ impl Engine {
 
     /// How full a bulk load should make pages. In a file the store may change `fill`.
     pub(crate) fn best_fill(&self, fill: f32) -> f32 {
-        self.store.as_ref().map_or(fill, |store| store.best_fill(fill))
+        self.store.as_ref().map_or(fill, |store| store.file().kind().best_fill(self.page_size(), fill))
     }
 }

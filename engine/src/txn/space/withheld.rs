@@ -1,5 +1,5 @@
 //! Freed page ids that must not be used again yet, because a recovery would apply the logged changes of the old page to
-//! the new page with the same id. `StoreWrites::reuses_ids_at_once` says whether a store needs this.
+//! the new page with the same id. `StoreKind::reuses_ids` says whether a store needs this.
 
 use crate::base::{Lsn, PageId};
 use parking_lot::Mutex;

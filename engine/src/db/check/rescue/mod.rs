@@ -172,6 +172,7 @@ fn replay(opened: &Opened, config: &LogConfig) -> Result<(Redone, Option<Error>)
     let freed = Redo::first_pass(&**store, store_lsn, &mut read()?)?;
     let mut reader = read()?;
     let redone = Redo::new(pool, &**store, store_lsn, high_water.max(store.ids_end()))
+        .of_damaged()
         .without(freed)
         .run(&mut reader, &mut |_| ())?;
     Ok((redone, reader.take_damage()))

@@ -35,7 +35,7 @@ pub(super) fn survey(
 ) -> Result<BTreeMap<TableId, RescuedPages>> {
     let detached = detached_pages(engine);
     let mut tables: BTreeMap<TableId, RescuedPages> = BTreeMap::new();
-    for id in store.pages_between(PageId::NONE, PageId(u32::MAX))? {
+    for id in store.pages()? {
         if detached.contains(&id) || (!outdated && !may_be_taken(engine, id)?) {
             continue;
         }

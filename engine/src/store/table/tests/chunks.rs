@@ -89,7 +89,7 @@ fn a_chunk_that_is_damaged_after_the_opening_costs_its_pages() {
     assert!(store.exists(id) && store.has_length(id, 100).is_none() && store.place_bytes(id).is_none());
     assert!(matches!(store.write(id, &page(id.0, 9)), Err(Error::CorruptMeta { .. })));
     assert!(matches!(store.drop_page(id), Err(Error::CorruptMeta { .. })));
-    assert!(matches!(store.pages_between(PageId(0), PageId(PAGES)), Err(Error::CorruptMeta { .. })));
+    assert!(matches!(store.pages(), Err(Error::CorruptMeta { .. })));
     assert_eq!(store.space.lock().allocator.used(), used, "a write that fails keeps no place");
 }
 
@@ -124,7 +124,7 @@ fn chunks_within_the_memory_limit_stay_in_memory() {
     let missing_after = |chunks: usize| {
         let store = open(&disk).unwrap();
         places::leave_memory(&mut store.state.lock());
-        store.give_memory(chunks * encoding::CHUNK_BYTES);
+        store.set_up(StoreSetup { memory: chunks * encoding::CHUNK_BYTES, ..StoreSetup::default() });
         for id in [1, 300, 600].repeat(3) {
             store.read(PageId(id), &mut [0; PAGE_SIZE]).unwrap().unwrap();
         }

@@ -97,7 +97,7 @@ fn room_that_was_promised_is_there_while_checkpoints_cut_the_file() {
 fn promised_room_is_enough_if_places_begin_at_blocks() {
     let disk = disk();
     let store = create(&disk);
-    store.persist_table();
+    store.set_up(StoreSetup { persist_table: true, ..StoreSetup::default() });
     let seed = longest_seed();
     let write = |id| store.write(PageId(id), &sample(id, 1, seed));
     (0..600).for_each(|id| write(id).unwrap());

@@ -18,6 +18,13 @@ use crate::store::superblock::tests::meta;
 use crate::store::tests::{Failing, PAGE_SIZE, SAMPLE_TABLE, disk, sample};
 use std::path::Path;
 
+impl TableStore {
+    /// Writes one page, all of it.
+    fn write(&self, id: PageId, page: &[u8]) -> Result<()> {
+        (self as &dyn PageStore).write(id, page)
+    }
+}
+
 /// A new database without pages.
 fn create(disk: &Arc<Failing>) -> TableStore {
     let meta = Meta { high_water: 1, ..meta() };

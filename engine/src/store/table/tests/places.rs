@@ -122,7 +122,7 @@ fn a_reserved_place_that_nobody_installs_is_free_after_a_checkpoint() {
 fn images_and_chunks_have_blocks_of_their_own_where_the_page_table_is_persisted() {
     let disk = disk();
     let store = create(&disk);
-    store.persist_table();
+    store.set_up(StoreSetup { persist_table: true, ..StoreSetup::default() });
     for round in 1..6u64 {
         for id in 0..40 {
             store.write(PageId(id), &sample(id, round, u64::from(id) + 40 * round)).unwrap();
