@@ -397,10 +397,10 @@ fn finish_without_room(store: StoreKind) -> Result<()> {
 /// A run of new keys can be longer than all offsets of a page, and then only a part of it goes to this page.
 #[test]
 fn ascending_integers_of_one_commit_fill_pages_of_64_kib() -> Result<()> {
-    fn fill<K: Key + for<'k> Key<Ref<'k> = K>, V: Value>(
+    fn fill<K: Key + for<'k> Key<Ref<'k> = K>, V: Copy + for<'v> Value<Ref<'v> = V>>(
         codec: Codec,
         key: impl Fn(u32) -> K,
-        value: V::Ref<'static>,
+        value: V,
     ) -> Result<()> {
         let table = TableDef::<K, V>::new("t").codec(codec);
         let db = Database::builder().page_size(65_536).in_memory()?;

@@ -8,7 +8,7 @@
 use super::analyze::STEP;
 use super::dictionary_gain::{Gain, STEPS, SampledPages, gain};
 use super::progress::{Phase, Progress};
-use crate::base::{PageId, Result, TableId};
+use crate::base::{Result, TableId};
 use crate::db::Database;
 use crate::db::catalog::dictionary::{DictionaryEntry, dictionaries};
 use crate::db::transaction::read::each_table;
