@@ -2,7 +2,8 @@
 //! whole file finds the pages that the page table does not name.
 //!
 //! If a page has several images, the one with the greatest LSN is taken. That is an older one if the newest image is
-//! damaged. So the sound parts of a page table are always used, and images are searched for the other pages only.
+//! damaged. So the sound parts of a page table are always used, and images are searched for the other pages only. If
+//! images with this LSN have different contents, the page counts as lost.
 
 use super::encoding::CHUNK_PAGES;
 use super::image::{IMAGE_HEADER, ImageContent, sound_image};
@@ -11,6 +12,7 @@ use super::page_table::PageEntry;
 use super::place::{GRAIN, Location, Place, grains_of};
 use super::region::REGION;
 use super::{TableParts, TableStore};
+use crate::base::checksum::checksum;
 use crate::base::limits::MAX_PAGE_SIZE;
 use crate::base::{Damage, Error, Lsn, PageId, Result, bytes};
 use crate::io::{Disk, read_readable_parts};
@@ -19,7 +21,9 @@ use crate::store::compress::{Coders, DecompressError, Dictionaries, DictionaryPl
 use crate::store::rescue::{PIECE, UnknownFile, without_path};
 use crate::store::superblock::{Chosen, FRONT};
 use crate::store::{DatabaseFile, FoundImage, RescuedStore, StoreKind, SuperblockChoice, Trust};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -111,11 +115,32 @@ fn load_remaining(
     }
 }
 
+/// The image of a page with the greatest LSN.
+struct NewestImage {
+    lsn: Lsn,
+    /// `None` if images with this LSN have different contents. A transaction that is dropped, and the one after it, can
+    /// write such images outside the log, and nothing tells which one is valid.
+    location: Option<Location>,
+    /// The checksum of the packed page.
+    content: u32,
+}
+
+impl NewestImage {
+    /// Takes another image of the page into account.
+    fn add(&mut self, other: NewestImage) {
+        match other.lsn.cmp(&self.lsn) {
+            Ordering::Greater => *self = other,
+            Ordering::Equal if other.content != self.content => self.location = None,
+            Ordering::Equal | Ordering::Less => {}
+        }
+    }
+}
+
 /// The result of a search through the whole file.
 #[derive(Default)]
 struct Images {
     /// The newest image of each page.
-    newest: BTreeMap<PageId, (Lsn, Location)>,
+    newest: BTreeMap<PageId, NewestImage>,
     /// The page size in an allocation map. The first page of every database is an allocation map.
     page_size: Option<usize>,
     /// The dictionaries in the pages, if an image needs one.
@@ -144,9 +169,11 @@ impl Images {
                 return;
             }
             visit(&image);
-            let newest = newest.entry(image.page).or_insert((image.lsn, location));
-            if image.lsn >= newest.0 {
-                *newest = (image.lsn, location);
+            let content = checksum(image.packed);
+            let found = NewestImage { lsn: image.lsn, location: Some(location), content };
+            match newest.entry(image.page) {
+                Entry::Vacant(place) => drop(place.insert(found)),
+                Entry::Occupied(mut known) => known.get_mut().add(found),
             }
         })
     }
@@ -154,7 +181,7 @@ impl Images {
     /// The same images, without those that are too long for pages of that size.
     fn of_pages(mut self, page_size: usize) -> Images {
         let most = grains_of(page_size + IMAGE_HEADER);
-        self.newest.retain(|_, (_, location)| location.place.grains() <= most);
+        self.newest.retain(|_, image| image.location.is_none_or(|location| location.place.grains() <= most));
         self
     }
 }
@@ -163,10 +190,11 @@ impl Images {
 fn adopt(
     parts: &mut TableParts,
     missing: Option<&[Range<usize>]>,
-    found: BTreeMap<PageId, (Lsn, Location)>,
+    found: BTreeMap<PageId, NewestImage>,
 ) -> Vec<(PageId, Lsn)> {
     let mut adopted = Vec::new();
-    for (page, (lsn, location)) in found {
+    for (page, NewestImage { lsn, location, .. }) in found {
+        let Some(location) = location else { continue };
         let chunk = page.0 as usize / CHUNK_PAGES;
         let wanted = missing.is_none_or(|missing| missing.iter().any(|chunks| chunks.contains(&chunk)));
         let entry = Some(PageEntry { location, fresh: false, checked: false });
@@ -243,4 +271,28 @@ pub(super) fn each_image(
         offset += PIECE as u64;
     }
     Ok(is_incomplete)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_images_with_one_lsn_and_different_contents_none_is_used() {
+        let image = |lsn, grain, content| {
+            let location = Place::new(grain, 1).map(|place| Location { place, crc: 0 });
+            NewestImage { lsn: Lsn(lsn), location, content }
+        };
+        let newest = |images: &[(u64, u64, u32)]| {
+            let mut images = images.iter().map(|&(lsn, grain, content)| image(lsn, grain, content));
+            let mut newest = images.next().unwrap();
+            images.for_each(|image| newest.add(image));
+            newest.location.map(|at| at.place.first())
+        };
+        assert_eq!(newest(&[(5, 100, 1), (4, 101, 2), (6, 102, 3), (5, 103, 4)]), Some(102));
+        assert_eq!(newest(&[(5, 100, 1), (5, 101, 1)]), Some(100), "a copy of the same image");
+        assert_eq!(newest(&[(5, 100, 1), (5, 101, 2)]), None);
+        assert_eq!(newest(&[(5, 100, 1), (5, 101, 2), (5, 102, 1), (4, 103, 3)]), None);
+        assert_eq!(newest(&[(5, 100, 1), (5, 101, 2), (6, 102, 3)]), Some(102));
+    }
 }
