@@ -105,7 +105,7 @@ impl Tree {
         let whole = !is_long(image.len(), store.page_size());
         let known = if whole { image } else { bytes::slice(image, 0, limits::long_key_head(store.page_size())) };
         if !page.part_shows(slot, known, whole) {
-            return Err(Error::corrupt(page.id(), format!("the part in slot {slot} does not match the key")));
+            return Err(wrong_part(page.id(), slot));
         }
         out.extend_from_slice(image);
         Ok(())
@@ -387,6 +387,11 @@ fn check_not_itself(leaf: PageId, heap: PageId) -> Result<()> {
 /// The error of a key that is longer than an empty page of the heap.
 pub(super) fn too_long(page: PageId) -> Error {
     Error::corrupt(page, "one key does not fit in a page")
+}
+
+/// The error for a part in a leaf that is not the part of its key.
+pub(super) fn wrong_part(leaf: PageId, slot: usize) -> Error {
+    Error::corrupt(leaf, format!("the part at slot {slot} does not match the key"))
 }
 
 fn no_such_key(place: KeyPlace) -> Error {

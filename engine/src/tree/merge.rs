@@ -70,7 +70,7 @@ impl Tree {
             (run, page.level().saturating_sub(1), child_of(page, slot)?, child_of(page, slot + 1)?)
         };
         if left_id == right_id {
-            return Err(Error::corrupt(id, format!("page {left_id} is its child twice")));
+            return Err(Error::corrupt(id, format!("page {left_id} is a child of it twice")));
         }
         let Some(joined) = unless_corrupt(self.joined_image(store, left_id, right_id))? else { return Ok(false) };
         let mut parent = store.latch(id)?;

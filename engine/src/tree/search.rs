@@ -414,7 +414,10 @@ pub(super) fn wrong_fences(page: Page<'_>) -> Error {
 pub(super) fn child_of(page: Page<'_>, slot: usize) -> Result<PageId> {
     let child = page.child(slot);
     if child.is_none() || child == page.id() || slot >= page.count() {
-        return Err(Error::corrupt(page.id(), format!("slot {slot} leads to page {child}, which is no child")));
+        return Err(Error::corrupt(
+            page.id(),
+            format!("slot {slot} refers to page {child}, which cannot be its child"),
+        ));
     }
     Ok(child)
 }

@@ -1,7 +1,7 @@
 //! Verification: reads every page of a tree and reports all problems, and how its bytes are used. It never changes a
 //! page and does not stop at the first problem: a page that cannot be read costs its key range.
 
-use super::key_heap::shared_with_lower;
+use super::key_heap::{shared_with_lower, wrong_part};
 use super::long_key::is_long;
 use super::read_ahead::most_ahead;
 use super::search::{MAX_LEVEL, child_of};
@@ -327,8 +327,7 @@ impl<S: PageRead> TreeWalk<'_, S> {
             }
             let before = if slot == 0 { shared_with_lower(page, self.store.page_size()) } else { &last };
             if !std::mem::take(&mut after_unknown) && !page.part_is(slot, before, &key) {
-                let what = format!("the part at slot {slot} does not match the key");
-                self.problem(expected, &Error::corrupt(page.id(), what));
+                self.problem(expected, &wrong_part(page.id(), slot));
             }
             std::mem::swap(&mut key, &mut last);
         }
