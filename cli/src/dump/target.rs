@@ -121,7 +121,8 @@ impl Write for Target {
     }
 }
 
-/// Standard output, unless it is a database. A shell that appends to a file, or that opens a device, keeps what is there.
+/// Standard output, unless it is a database. A shell that appends to a file, or that opens a device, keeps what is
+/// there.
 fn to_stdout(path: &Path, source: &Path) -> Result<Target> {
     let out = streams::open_stdout().map_err(Failure::Output)?;
     let (found, source) =

@@ -1,8 +1,8 @@
 //! The format of one page: header, fences, key lists, record lists, separators, page operations, checking.
 //!
 //! Everything here is a function from bytes to bytes. This layer knows neither where a page is, nor latches, nor other
-//! pages. Reading accepts any bytes: a field outside the page reads as zero. [`Page::check`] finds once, when bytes come
-//! from a device, whether they are a sound page.
+//! pages. Reading accepts any bytes: a field outside the page reads as zero. [`Page::check`] finds once, when bytes
+//! come from a device, whether they are a sound page.
 //!
 //! Bytes from a device or from the log are untrusted. [`Page::check`] runs when an image is read that this process has
 //! neither written nor checked before (the `table` store knows that; the others check at each read), and when recovery

@@ -23,8 +23,8 @@ pub(super) struct Owned {
     run: Vec<PageId>,
 }
 
-/// The most pages of the key heap that freeing the entries of one leaf changes at once. All pages of a batch stay in the
-/// cache until it ends.
+/// The most pages of the key heap that freeing the entries of one leaf changes at once. All pages of a batch stay in
+/// the cache until it ends.
 const FREED_HEAP_PAGES: usize = 12;
 
 /// The entries of a leaf, up to the last one, that are freed at once.

@@ -72,7 +72,7 @@ impl Tree {
     /// puts each with [`Tree::put_with_hint`].
     ///
     /// Only loads in key order need this function: 1,000,000 keys in a list of integers in memory take 32 ns each with
-    /// it, and 70 ns without it (`duramen-bench integers --operations insert-in-order`).
+    /// it, and 70 ns without it (operation `insert-in-order` of `duramen-bench integers`).
     ///
     /// `before` is called once, before the leaf changes and under its exclusive latch. If it returns an error, nothing
     /// changes.
