@@ -4,8 +4,8 @@
 
 use super::file::DatabaseFile;
 use super::options::DeltaBlocks;
+use super::page_store::PageStore;
 use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust, UnknownFile};
-use super::seam::PageStore;
 use super::shadow::ShadowStore;
 use super::table::TableStore;
 #[cfg(test)]

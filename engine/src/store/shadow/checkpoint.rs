@@ -6,7 +6,7 @@ use super::slot::Side;
 use super::states::ImageState;
 use super::{ShadowState, ShadowStore};
 use crate::base::{Error, PageId, Result};
-use crate::store::seam::Frozen;
+use crate::store::page_store::Frozen;
 use crate::store::superblock::Meta;
 use parking_lot::MutexGuard;
 use std::collections::{HashMap, HashSet};

@@ -39,12 +39,12 @@ use super::compress::{Coders, Dictionaries, DictionaryId, PageCompression, Place
 use super::file::DatabaseFile;
 use super::kinds::StoreFormat;
 use super::options::DeltaBlocks;
-use super::place_bytes::{PlaceBytes, no_place};
-use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust};
-use super::seam::{
+use super::page_store::{
     FoundImage, Frozen, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo, StoreRoom,
     StoreStats, StoreSurvey, StoreWrites,
 };
+use super::place_bytes::{PlaceBytes, no_place};
+use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust};
 use super::superblock::{ID_SLACK, Meta};
 use crate::base::{Damage, Error, Lsn, PageId, Result, limits};
 use crate::io::{BLOCK, Disk, WriteKind};

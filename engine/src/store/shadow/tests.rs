@@ -10,7 +10,7 @@ use crate::base::TableId;
 use crate::base::bytes::{put_u8, put_u32};
 use crate::io::{FileVolume, OpenMode, Volume};
 use crate::store::compress::Encoding;
-use crate::store::seam::Base;
+use crate::store::page_store::Base;
 use crate::store::tests::{SAMPLE_TABLE, disk, meta_of, sample_of};
 use crate::store::{Compression, PagePolicy, StoreKind, StoreOptions, Target};
 use std::path::Path;

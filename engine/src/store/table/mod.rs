@@ -36,12 +36,12 @@ use super::changed::ChangedParts;
 use super::compress::{Dictionaries, DictionaryId, DictionaryPlace, PageCompression, Policies, load_dictionaries};
 use super::file::DatabaseFile;
 use super::kinds::StoreFormat;
-use super::place_bytes::{PlaceBytes, no_place};
-use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust, UnknownFile};
-use super::seam::{
+use super::page_store::{
     Base, FoundImage, Frozen, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo,
     StoreRoom, StoreSetup, StoreStats, StoreSurvey, StoreWrites,
 };
+use super::place_bytes::{PlaceBytes, no_place};
+use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust, UnknownFile};
 use super::superblock::{FRONT, Meta};
 use crate::base::{Damage, Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, Disk, WriteKind};
