@@ -53,7 +53,7 @@ fn play(input: &mut impl Iterator<Item = u8>) -> History {
     }
     for (version, step) in (11u64..).zip(input.by_ref().take_while(|step| *step != END)) {
         if step >= 220 {
-            store.finish(store.freeze(), meta).expect("memory does not fail");
+            store.finish(store.begin_checkpoint(), meta).expect("memory does not fail");
             continue;
         }
         let id = u32::from(step) % PAGES;
@@ -88,7 +88,7 @@ fn play(input: &mut impl Iterator<Item = u8>) -> History {
     }
     let closed = input.next().is_some_and(|wish| wish % 2 == 1);
     if closed {
-        store.finish(store.freeze(), meta).expect("memory does not fail");
+        store.finish(store.begin_checkpoint(), meta).expect("memory does not fail");
         store.close(meta).expect("memory does not fail");
     }
     History { disk, written, closed }
@@ -161,7 +161,7 @@ fn write_all(store: &dyn PageStore, meta: Meta) {
             writer.write().expect("memory does not fail");
         }
     }
-    store.finish(store.freeze(), meta).expect("memory does not fail");
+    store.finish(store.begin_checkpoint(), meta).expect("memory does not fail");
 }
 
 /// Takes `data` as a history and the damage done to the file afterwards. Whatever page is read must be one that was

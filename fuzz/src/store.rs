@@ -69,7 +69,7 @@ pub fn read_store(data: &[u8]) -> usize {
         Err(Error::CorruptMeta { .. }) => return read,
         written => written.expect("memory does not fail"),
     }
-    store.finish(store.freeze(), meta).expect("memory does not fail");
+    store.finish(store.begin_checkpoint(), meta).expect("memory does not fail");
     let (again, _) = store::open(disk, Path::new("fuzz")).expect("it was just written");
     assert!(again.read(PageId(3), &mut page).expect("it was just written").is_some());
     assert_eq!(page, new);
@@ -97,7 +97,7 @@ pub fn damage_store(data: &[u8]) -> usize {
         let policy = PagePolicy { compression, target, dictionary: has_dictionary, ..PagePolicy::default() };
         store.compression().expect("it compresses").set_policy(TABLE, policy);
         match step {
-            240.. => store.finish(store.freeze(), meta).expect("memory does not fail"),
+            240.. => store.finish(store.begin_checkpoint(), meta).expect("memory does not fail"),
             230.. if has_dictionary => {}
             230.. => {
                 dictionary::install(&*store, meta, 1, |id, page| written.entry(id).or_default().push(page));

@@ -47,8 +47,8 @@ pub use file::DatabaseFile;
 pub use kinds::StoreKind;
 pub use options::{DeltaBlocks, StoreOptions};
 pub use page_store::{
-    Base, FoundImage, Frozen, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo,
-    StoreRoom, StoreSetup, StoreStats, StoreSurvey, StoreWrites,
+    Base, CheckpointToken, FoundImage, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads,
+    StoreRedo, StoreRoom, StoreSetup, StoreStats, StoreSurvey, StoreWrites,
 };
 pub use place_bytes::PlaceBytes;
 pub use pool::frame::{Pin, ReadGuard, WriteGuard};

@@ -220,15 +220,15 @@ impl Engine {
         done
     }
 
-    /// Freezes the store between two batches and makes its state durable. The redo point moves to `redo`, if there is
-    /// one.
+    /// Notes the state of the store between two batches and makes it durable. The redo point moves to `redo`, if there
+    /// is one.
     fn finish_store(&self, store: &dyn PageStore, redo: Option<Lsn>) -> Result<()> {
         let log = self.log()?;
-        let (frozen, store_lsn, maps) = {
+        let (token, store_lsn, maps) = {
             let _between_batches = self.apply.lock();
             // A commit that has failed meanwhile takes back pages that the log already contains.
             self.check_poison()?;
-            (store.freeze(), log.appended(), self.map_count())
+            (store.begin_checkpoint(), log.appended(), self.map_count())
         };
         log.make_durable(store_lsn).inspect_err(|cause| self.poison(cause))?;
         let mut meta = store.file().meta();
@@ -237,7 +237,7 @@ impl Engine {
         if let Some(redo) = redo {
             (meta.redo, meta.epoch) = (redo, log.epoch());
         }
-        store.finish(frozen, meta)
+        store.finish(token, meta)
     }
 
     /// Takes a checkpoint of the places: superseded images can be overwritten then. Call it if

@@ -360,14 +360,14 @@ impl Run {
         self.mark();
     }
 
-    /// Changes go on between the freeze and the end of the checkpoint, as they do beside a running database.
+    /// Changes go on between the beginning and the end of the checkpoint, as they do beside a running database.
     fn checkpoint(&mut self, meanwhile: impl Iterator<Item = u32>) -> Result<()> {
         self.end += 1;
         let redo = self.end;
         self.checkpoints.push(redo);
-        let frozen = self.store.freeze();
+        let token = self.store.begin_checkpoint();
         self.change(meanwhile)?;
-        self.store.finish(frozen, self.shape.meta(redo))?;
+        self.store.finish(token, self.shape.meta(redo))?;
         self.acknowledged = redo;
         let free: Vec<u32> = self.withheld.iter().filter(|(_, lsn)| **lsn < redo).map(|(id, _)| *id).collect();
         for id in free {

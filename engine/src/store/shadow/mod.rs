@@ -40,8 +40,8 @@ use super::file::DatabaseFile;
 use super::kinds::StoreFormat;
 use super::options::DeltaBlocks;
 use super::page_store::{
-    FoundImage, Frozen, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo, StoreRoom,
-    StoreStats, StoreSurvey, StoreWrites,
+    CheckpointToken, FoundImage, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo,
+    StoreRoom, StoreStats, StoreSurvey, StoreWrites,
 };
 use super::place_bytes::{PlaceBytes, no_place};
 use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust};
@@ -73,7 +73,7 @@ struct ShadowState {
     /// Pages that have something to be trimmed, some of them more than once.
     trims: Vec<PageId>,
     /// Unsynced pages that an unfinished checkpoint counts as synced. Nothing may overwrite their images before a sync.
-    frozen: HashSet<PageId>,
+    of_checkpoint: HashSet<PageId>,
     /// Pages whose last write failed: a sync does not make what is in their slot or delta block sound.
     failed: HashSet<PageId>,
     /// Pages that redo changes.
@@ -89,8 +89,8 @@ struct ShadowState {
     accepts_any: bool,
     /// Images of earlier generations are synced.
     synced_generation: u32,
-    /// How often a checkpoint was begun.
-    freezes: u64,
+    /// How many checkpoints have been begun.
+    checkpoints: u64,
 }
 
 impl ShadowState {
@@ -116,7 +116,7 @@ impl ShadowState {
 
     /// A page's image is durable.
     fn note_synced(&mut self, id: PageId) {
-        self.frozen.remove(&id);
+        self.of_checkpoint.remove(&id);
         let now = self.pages.get(id);
         if now.image() == ImageState::Present && !self.failed.contains(&id) {
             let synced = now.synced();
@@ -226,7 +226,7 @@ impl ShadowStore {
             map: own.map.map(Map::at),
             unsynced: Vec::new(),
             trims: Vec::new(),
-            frozen: HashSet::new(),
+            of_checkpoint: HashSet::new(),
             failed: HashSet::new(),
             in_log: HashSet::new(),
             placed: HashMap::new(),
@@ -235,7 +235,7 @@ impl ShadowStore {
             cuts: own.cuts,
             accepts_any: false,
             synced_generation: own.generation,
-            freezes: 0,
+            checkpoints: 0,
         };
         Ok(ShadowStore {
             file,
@@ -368,14 +368,14 @@ impl StoreCheckpoints for ShadowStore {
         &self.file
     }
 
-    fn freeze(&self) -> Frozen {
+    fn begin_checkpoint(&self) -> CheckpointToken {
         let mut state = self.state.lock();
-        state.freezes += 1;
-        Frozen(state.freezes)
+        state.checkpoints += 1;
+        CheckpointToken(state.checkpoints)
     }
 
-    fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
-        ShadowStore::finish(self, frozen, meta)
+    fn finish(&self, token: CheckpointToken, meta: Meta) -> Result<()> {
+        ShadowStore::finish(self, token, meta)
     }
 
     fn close(&self, meta: Meta) -> Result<()> {

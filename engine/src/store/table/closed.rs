@@ -22,7 +22,7 @@ impl PageTableState {
     /// True if the last durable checkpoint, with this directory, has what is in memory, and every grain in use is its.
     fn is_durable(&self, space: &Space, directory: &Directory) -> bool {
         let is_settled = !self.table.is_edited() && self.captured.is_empty();
-        let waiting = space.quarantine.len() + space.frozen.len() + space.reserved.len();
+        let waiting = space.quarantine.len() + space.of_checkpoint.len() + space.reserved.len();
         let locations = (0..self.table.chunks()).filter_map(|index| self.table.chunk_location(index));
         let parts: u64 =
             locations.chain(self.table.groups().iter().copied().flatten()).map(|at| at.place.grains()).sum();

@@ -37,8 +37,8 @@ use super::compress::{Dictionaries, DictionaryId, DictionaryPlace, PageCompressi
 use super::file::DatabaseFile;
 use super::kinds::StoreFormat;
 use super::page_store::{
-    Base, FoundImage, Frozen, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo,
-    StoreRoom, StoreSetup, StoreStats, StoreSurvey, StoreWrites,
+    Base, CheckpointToken, FoundImage, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads,
+    StoreRedo, StoreRoom, StoreSetup, StoreStats, StoreSurvey, StoreWrites,
 };
 use super::place_bytes::{PlaceBytes, no_place};
 use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust, UnknownFile};
@@ -82,12 +82,12 @@ enum Purpose {
 #[repr(align(128))]
 pub(super) struct PageTableState {
     pub(super) table: PageTable,
-    /// Chunks captured by the last freeze, as long as its checkpoint is not durable.
+    /// Chunks captured when the last checkpoint began, as long as it is not durable.
     captured: Arc<Vec<Captured>>,
     /// No page of the last durable checkpoint has this id or a greater one.
     high_water: u32,
-    /// How often the table was frozen.
-    freezes: u64,
+    /// How many checkpoints have been begun.
+    checkpoints: u64,
 }
 
 /// Numbers of chunks of the page table.
@@ -473,12 +473,12 @@ impl StoreCheckpoints for TableStore {
         self.closed.store(true, atomic::Ordering::Relaxed);
     }
 
-    fn freeze(&self) -> Frozen {
-        TableStore::freeze(self)
+    fn begin_checkpoint(&self) -> CheckpointToken {
+        TableStore::begin_checkpoint(self)
     }
 
-    fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
-        self.finish_table(frozen, meta)
+    fn finish(&self, token: CheckpointToken, meta: Meta) -> Result<()> {
+        self.finish_table(token, meta)
     }
 }
 

@@ -99,8 +99,8 @@ fn no_change_is_lost_between_writers_readers_stock_and_checkpoints(kind: StoreKi
             while !stop.load(Ordering::SeqCst) {
                 let before = Lsn(bench.lsn.load(Ordering::SeqCst));
                 bench.pool.flush_before(before).unwrap();
-                let frozen = bench.store.freeze();
-                bench.store.finish(frozen, meta_of(kind)).unwrap();
+                let token = bench.store.begin_checkpoint();
+                bench.store.finish(token, meta_of(kind)).unwrap();
                 std::thread::yield_now();
             }
         });

@@ -370,7 +370,7 @@ impl<'a> Redo<'a> {
             self.found.lost_map = Some(id);
             self.broken.insert(id);
         } else if lsn < self.store_lsn {
-            // The page was freed before the store was frozen. If its id is used again, a format comes first.
+            // The page was freed before the checkpoint began. If its id is used again, a format comes first.
             self.found.skipped += 1;
         } else if self.is_rescue {
             self.broken.insert(id);

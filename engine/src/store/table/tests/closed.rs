@@ -19,7 +19,7 @@ fn closed() -> Arc<Failing> {
     for round in 1..4 {
         (0..PAGES).filter(|id| id % 5 < 4).for_each(|id| store.write(PageId(id), &page(id, round)).unwrap());
         (0..PAGES).step_by(7).for_each(|id| store.drop_page(PageId(id)).unwrap());
-        store.finish(store.freeze(), meta()).unwrap();
+        store.finish(store.begin_checkpoint(), meta()).unwrap();
     }
     store.shrink(0).unwrap();
     store.close(Meta { clean: true, ..meta() }).unwrap();
@@ -85,7 +85,7 @@ fn the_next_checkpoint_drops_the_free_map_and_frees_its_grains() {
     assert_eq!(map_of(&disk), Some(map), "nothing has changed yet");
     store.write(PageId(3), &page(3, 3)).unwrap();
     assert!(store.space.lock().allocator.is_used(map.extent()));
-    store.finish(store.freeze(), meta()).unwrap();
+    store.finish(store.begin_checkpoint(), meta()).unwrap();
     assert_eq!(map_of(&disk), None);
     assert!(!store.space.lock().allocator.is_used(map.extent()));
     store.check_places().unwrap();
@@ -97,7 +97,7 @@ fn the_next_checkpoint_drops_the_free_map_and_frees_its_grains() {
 fn a_close_after_unsaved_changes_writes_no_free_map() {
     let disk = closed();
     let store = open(&disk).unwrap();
-    store.finish(store.freeze(), meta()).unwrap();
+    store.finish(store.begin_checkpoint(), meta()).unwrap();
     store.write(PageId(3), &page(3, 3)).unwrap();
     store.close(Meta { clean: true, ..meta() }).unwrap();
     assert_eq!(map_of(&disk), None);
@@ -243,7 +243,7 @@ fn a_close_with_unnamed_grains_in_use_writes_no_free_map() {
     let disk = disk();
     let store = create(&disk);
     (0..PAGES).for_each(|id| store.write(PageId(id), &page(id, 3)).unwrap());
-    store.finish(store.freeze(), meta()).unwrap();
+    store.finish(store.begin_checkpoint(), meta()).unwrap();
     store.space.lock().allocator.allocate(1).unwrap();
     store.close(Meta { clean: true, ..meta() }).unwrap();
     assert_eq!(map_of(&disk), None);
@@ -369,11 +369,11 @@ proptest! {
             }
         }
         check(&expected);
-        store.finish(store.freeze(), meta()).unwrap();
+        store.finish(store.begin_checkpoint(), meta()).unwrap();
         check(&expected);
         others.clone().for_each(|id| store.drop_page(PageId(id)).unwrap());
         changed.clone().for_each(|id| drop(store.drop_page(PageId(id))));
-        store.finish(store.freeze(), meta()).unwrap();
+        store.finish(store.begin_checkpoint(), meta()).unwrap();
         store.close(meta()).unwrap();
         match open(&disk) {
             Ok(store) => {
