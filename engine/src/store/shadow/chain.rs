@@ -269,8 +269,8 @@ impl ChainWalk<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cuts::Cuts;
     use super::super::delta::Segments;
+    use super::super::log_ends::RecoveredLogEnds;
     use super::super::slot::Side;
     use super::*;
     use crate::io::BLOCK;
@@ -280,8 +280,14 @@ mod tests {
     const BASE: Base =
         Base { stamp: ImageStamp { turn: 9, rewrites: 0, generation: 4 }, lsn: Lsn(100), void_turn: None };
     /// Generations before 6 are synced.
-    const KNOWN: KnownPage =
-        KnownPage { generation: 6, in_log: true, redo: Lsn(1), lost: None, cuts: Cuts::NONE, accepts_any: false };
+    const KNOWN: KnownPage = KnownPage {
+        generation: 6,
+        in_log: true,
+        redo: Lsn(1),
+        lost: None,
+        log_ends: RecoveredLogEnds::NONE,
+        accepts_any: false,
+    };
     const CLOSED: KnownPage = KnownPage { in_log: false, ..KNOWN };
 
     /// A slot with four delta blocks, and the page after each delta.

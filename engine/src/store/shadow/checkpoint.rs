@@ -1,6 +1,6 @@
 //! Syncs and checkpoints, and trims of the slots and delta blocks that are not needed after them.
 
-use super::cuts::RECOVERY_STEP;
+use super::log_ends::RECOVERY_STEP;
 use super::own::Own;
 use super::slot::Side;
 use super::states::ImageState;
@@ -68,7 +68,7 @@ impl ShadowStore {
             let mut guard = self.state.lock();
             let state = &mut *guard;
             check_failed_writes(state)?;
-            let first = state.synced_generation.max(state.cuts.generation());
+            let first = state.synced_generation.max(state.log_ends.generation());
             if *generation >= first.saturating_add(RECOVERY_STEP - 1) {
                 let cause = "too many checkpoints have failed".into();
                 return Err(Error::Poisoned { cause });

@@ -16,12 +16,12 @@
 mod chain;
 mod checkpoint;
 mod choice;
-mod cuts;
 mod delta;
 #[cfg(test)]
 mod failed_write_tests;
 pub(super) mod fuzzing;
 mod half;
+mod log_ends;
 mod map;
 mod own;
 mod read;
@@ -50,7 +50,7 @@ use crate::base::{Damage, Error, Lsn, PageId, Result, limits};
 use crate::io::{BLOCK, Disk, WriteKind};
 use crate::page::Page;
 use choice::KnownPage;
-use cuts::Cuts;
+use log_ends::RecoveredLogEnds;
 use map::Map;
 use own::{Own, own_of_new};
 use parking_lot::{Mutex, RwLock};
@@ -84,7 +84,7 @@ struct ShadowState {
     redo: Lsn,
     /// The generation at opening, and the end of the log that was redone: the changes that the log has lost.
     lost: Option<(u32, Lsn)>,
-    cuts: Cuts,
+    log_ends: RecoveredLogEnds,
     /// Any sound image is accepted.
     accepts_any: bool,
     /// Images of earlier generations are synced.
@@ -101,7 +101,7 @@ impl ShadowState {
             in_log: self.in_log.contains(&id),
             redo: self.redo,
             lost: self.lost,
-            cuts: self.cuts,
+            log_ends: self.log_ends,
             accepts_any: self.accepts_any,
         }
     }
@@ -232,7 +232,7 @@ impl ShadowStore {
             placed: HashMap::new(),
             redo: file.meta().redo,
             lost: None,
-            cuts: own.cuts,
+            log_ends: own.log_ends,
             accepts_any: false,
             synced_generation: own.generation,
             checkpoints: 0,
@@ -241,7 +241,7 @@ impl ShadowStore {
             file,
             geometry,
             state: Mutex::new(state),
-            generation: RwLock::new(own.generation.max(own.cuts.generation())),
+            generation: RwLock::new(own.generation.max(own.log_ends.generation())),
             syncing: Mutex::default(),
             room: Mutex::new(Room::new(len)),
             buffers: Mutex::default(),
@@ -394,19 +394,19 @@ impl StoreRedo for ShadowStore {
 
     /// Writes a superblock, so that later processes reject the same images as this one.
     fn note_log_end(&self, end: Lsn) -> Result<()> {
-        let cuts = {
+        let log_ends = {
             let mut generation = self.generation.write();
             let mut guard = self.state.lock();
             let state = &mut *guard;
             state.lost = Some((state.synced_generation, end));
-            *generation = state.cuts.add(*generation, end);
-            state.cuts
+            *generation = state.log_ends.add(*generation, end);
+            state.log_ends
         };
         if self.rescued {
             return Ok(());
         }
         let mut change = self.file.change()?;
-        let own = Own { cuts, ..Own::decode(change.own())? };
+        let own = Own { log_ends, ..Own::decode(change.own())? };
         change.write_own(own.encode())
     }
 

@@ -11,12 +11,12 @@
 //! | 18..20 | d: dictionaries |
 //! | 20..24 | pages in the map; 0: there is no map |
 //! | 24..28 | generation of the close that wrote the map |
-//! | 28..412 | [`Cuts`], each `generation u32 | end u64` |
+//! | 28..412 | [`RecoveredLogEnds`], each `generation u32 | end u64` |
 //! | 412..420 | blocks of slots that short images do not need: an estimate |
 //! | 420.. | places of the dictionaries, 16 bytes each |
 //! | 420 + 16 d.. | policies of tables, each the table id, a u32, and 4 bytes; no more than have room |
 
-use super::cuts::{CUTS, Cuts};
+use super::log_ends::{LOG_ENDS_BYTES, RecoveredLogEnds};
 use super::map::SlotMapPlace;
 use super::states::PageCount;
 use crate::base::bytes::{get_u8, get_u16, get_u32, get_u64, u16_of};
@@ -28,8 +28,8 @@ use crate::store::compress::{
 use crate::store::superblock::MAX_OWN;
 use crate::store::{DeltaBlocks, DictionaryPlace, MOST_DICTIONARIES, PagePolicy};
 
-const CUTS_AT: usize = 28;
-const SPARED: usize = CUTS_AT + CUTS;
+const LOG_ENDS_AT: usize = 28;
+const SPARED: usize = LOG_ENDS_AT + LOG_ENDS_BYTES;
 const DICTIONARIES: usize = SPARED + 8;
 
 /// The position of the policies after this number of dictionaries.
@@ -58,7 +58,7 @@ pub(super) struct Own {
     pub(super) delta: DeltaBlocks,
     /// The place of the map. The map is valid if the superblock says that the database is closed.
     pub(super) map: Option<SlotMapPlace>,
-    pub(super) cuts: Cuts,
+    pub(super) log_ends: RecoveredLogEnds,
     pub(super) dictionaries: Vec<DictionaryPlace>,
     pub(super) policies: Vec<(TableId, PagePolicy)>,
 }
@@ -69,13 +69,14 @@ pub(super) fn own_of_new(delta: DeltaBlocks, disk: &dyn Disk) -> Vec<u8> {
     let deltas = if delta.blocks == 1 && !disk.writes_blocks_whole() { 2 } else { delta.blocks };
     let count = PageCount::default();
     let (dictionaries, policies) = (Vec::new(), Vec::new());
-    Own { generation: 0, count, deltas, delta, map: None, cuts: Cuts::NONE, dictionaries, policies }.encode()
+    Own { generation: 0, count, deltas, delta, map: None, log_ends: RecoveredLogEnds::NONE, dictionaries, policies }
+        .encode()
 }
 
 impl Own {
     pub(super) fn decode(bytes: &[u8]) -> Result<Own> {
         let delta = DeltaBlocks { threshold: get_u16(bytes, 16), segment: get_u16(bytes, 6), blocks: get_u8(bytes, 5) };
-        let cuts = Cuts::decode(bytes.get(CUTS_AT..).unwrap_or_default());
+        let log_ends = RecoveredLogEnds::decode(bytes.get(LOG_ENDS_AT..).unwrap_or_default());
         let corrupt = |why| Error::CorruptMeta { what: "the superblock", why };
         let named = usize::from(get_u16(bytes, 18));
         let end = policies_at(named);
@@ -90,7 +91,7 @@ impl Own {
             pages => Some(SlotMapPlace { pages, generation: get_u32(bytes, 24) }),
         };
         let (generation, deltas) = (get_u32(bytes, 0), get_u8(bytes, 4));
-        let own = Own { generation, count, deltas, delta, map, cuts, dictionaries, policies };
+        let own = Own { generation, count, deltas, delta, map, log_ends, dictionaries, policies };
         let is_right = delta.check().is_ok() && (delta.blocks..=DeltaBlocks::MOST).contains(&own.deltas);
         if is_right {
             return Ok(own);
@@ -99,7 +100,7 @@ impl Own {
     }
 
     pub(super) fn encode(self) -> Vec<u8> {
-        let Own { generation, count, deltas, delta, map, cuts, dictionaries, policies } = self;
+        let Own { generation, count, deltas, delta, map, log_ends, dictionaries, policies } = self;
         let mut bytes = generation.to_le_bytes().to_vec();
         bytes.extend([deltas, delta.blocks]);
         bytes.extend(delta.segment.to_le_bytes());
@@ -109,7 +110,7 @@ impl Own {
         let SlotMapPlace { pages, generation } = map.unwrap_or(SlotMapPlace { pages: 0, generation: 0 });
         bytes.extend(pages.to_le_bytes());
         bytes.extend(generation.to_le_bytes());
-        bytes.extend(cuts.encode());
+        bytes.extend(log_ends.encode());
         bytes.extend(count.spared.to_le_bytes());
         bytes.extend(encode_dictionaries(&dictionaries));
         bytes.extend(encode_policies(policies.get(..most_policies(dictionaries.len())).unwrap_or(&policies)));
