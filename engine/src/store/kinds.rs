@@ -36,7 +36,7 @@ pub(super) trait StoreFormat: PageStore + Sized + 'static {
     }
 
     /// Returns the store's own bytes in the superblocks of a new database.
-    fn own_of_new(_delta: DeltaBlocks, _disk: &dyn Disk) -> Vec<u8> {
+    fn header_of_new(_delta: DeltaBlocks, _disk: &dyn Disk) -> Vec<u8> {
         Vec::new()
     }
 
@@ -155,10 +155,10 @@ macro_rules! page_stores {
                 }
             }
 
-            /// See [`StoreFormat::own_of_new`].
-            pub(super) fn own_of_new(self, delta: DeltaBlocks, disk: &dyn Disk) -> Vec<u8> {
+            /// See [`StoreFormat::header_of_new`].
+            pub(super) fn header_of_new(self, delta: DeltaBlocks, disk: &dyn Disk) -> Vec<u8> {
                 match self {
-                    $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::own_of_new(delta, disk),)*
+                    $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::header_of_new(delta, disk),)*
                 }
             }
 

@@ -1,9 +1,9 @@
 //! Syncs and checkpoints, and trims of the slots and delta blocks that are not needed after them.
 
 use super::log_ends::RECOVERY_STEP;
-use super::own::Own;
 use super::slot::Side;
 use super::states::ImageState;
+use super::store_header::StoreHeader;
 use super::{ShadowState, ShadowStore};
 use crate::base::{Error, PageId, Result};
 use crate::store::page_store::CheckpointToken;
@@ -82,10 +82,11 @@ impl ShadowStore {
         check_failed_writes(&self.state.lock())?;
         let count = self.state.lock().pages.count();
         let (policies, dictionaries) = (self.compression.policies(), self.compression.dictionary_places());
-        let own = Own { generation, count, dictionaries, policies, ..Own::decode(change.own())? };
-        let own = own.encode();
-        change.write(meta, own.clone())?;
-        change.write(meta, own)?;
+        let header =
+            StoreHeader { generation, count, dictionaries, policies, ..StoreHeader::decode(change.store_header())? };
+        let header = header.encode();
+        change.write(meta, header.clone())?;
+        change.write(meta, header)?;
         {
             let mut state = self.state.lock();
             state.synced_generation = generation;

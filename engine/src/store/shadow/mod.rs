@@ -23,13 +23,13 @@ pub(super) mod fuzzing;
 mod half;
 mod log_ends;
 mod map;
-mod own;
 mod read;
 mod rescue;
 mod room;
 mod short;
 mod slot;
 mod states;
+mod store_header;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -52,7 +52,6 @@ use crate::page::Page;
 use choice::KnownPage;
 use log_ends::RecoveredLogEnds;
 use map::Map;
-use own::{Own, own_of_new};
 use parking_lot::{Mutex, RwLock};
 use rescue::find_geometry;
 use room::Room;
@@ -61,6 +60,7 @@ use states::{ImageState, PageCount, PageStates};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use store_header::{StoreHeader, header_of_new};
 
 /// Everything that the lock guards. It is never held while the device works.
 #[derive(Debug)]
@@ -176,8 +176,8 @@ impl StoreFormat for ShadowStore {
         page_size > BLOCK
     }
 
-    fn own_of_new(delta: DeltaBlocks, disk: &dyn Disk) -> Vec<u8> {
-        own_of_new(delta, disk)
+    fn header_of_new(delta: DeltaBlocks, disk: &dyn Disk) -> Vec<u8> {
+        header_of_new(delta, disk)
     }
 
     /// Reads only the length of the file.
@@ -185,18 +185,18 @@ impl StoreFormat for ShadowStore {
     /// # Errors
     /// [`Error::CorruptMeta`] if the superblock is damaged, or if a closed file was truncated.
     fn open(file: DatabaseFile) -> Result<ShadowStore> {
-        let own = Own::decode(&file.own())?;
-        let geometry = Geometry::new(file.page_size(), own.deltas, file.meta().database_id);
-        let (len, whole) = (file.disk().size()?, own.map.map_or(0, |map| map.file_len(&geometry)));
+        let header = StoreHeader::decode(&file.store_header())?;
+        let geometry = Geometry::new(file.page_size(), header.deltas, file.meta().database_id);
+        let (len, whole) = (file.disk().size()?, header.map.map_or(0, |map| map.file_len(&geometry)));
         if file.meta().clean && len < whole {
             let why = format!("it was closed with {whole} bytes and has {len}: it was truncated");
             return Err(Error::CorruptMeta { what: "the file", why });
         }
         // A long file with few blocks must not cost memory.
         let room = geometry.pages(file.disk().size()?).min(file.meta().high_water.saturating_add(ID_SLACK));
-        let pages = own.map.map_or(room, |map| room.min(map.pages));
+        let pages = header.map.map_or(room, |map| room.min(map.pages));
         let store = ShadowStore::with_geometry(file, geometry, pages)?;
-        store.load_dictionaries(&own.dictionaries, false)?;
+        store.load_dictionaries(&header.dictionaries, false)?;
         Ok(store)
     }
 
@@ -219,11 +219,11 @@ impl ShadowStore {
     /// The store of a file that has room for this number of pages.
     fn with_geometry(file: DatabaseFile, geometry: Geometry, room: u32) -> Result<ShadowStore> {
         let len = file.disk().size()?;
-        let own = Own::decode(&file.own())?;
-        let delta = own.usable_on(file.disk());
+        let header = StoreHeader::decode(&file.store_header())?;
+        let delta = header.usable_on(file.disk());
         let state = ShadowState {
-            pages: PageStates::unknown(room, geometry.blocks(), own.count),
-            map: own.map.map(Map::at),
+            pages: PageStates::unknown(room, geometry.blocks(), header.count),
+            map: header.map.map(Map::at),
             unsynced: Vec::new(),
             trims: Vec::new(),
             of_checkpoint: HashSet::new(),
@@ -232,27 +232,27 @@ impl ShadowStore {
             placed: HashMap::new(),
             redo: file.meta().redo,
             lost: None,
-            log_ends: own.log_ends,
+            log_ends: header.log_ends,
             accepts_any: false,
-            synced_generation: own.generation,
+            synced_generation: header.generation,
             checkpoints: 0,
         };
         Ok(ShadowStore {
             file,
             geometry,
             state: Mutex::new(state),
-            generation: RwLock::new(own.generation.max(own.log_ends.generation())),
+            generation: RwLock::new(header.generation.max(header.log_ends.generation())),
             syncing: Mutex::default(),
             room: Mutex::new(Room::new(len)),
             buffers: Mutex::default(),
             compression_buffers: Mutex::default(),
             compression: PageCompression::new(
                 places(&geometry),
-                own.policies.into_iter().collect::<Policies>(),
+                header.policies.into_iter().collect::<Policies>(),
                 Dictionaries::default(),
             ),
             written: AtomicU64::new(0),
-            chosen_delta: own.delta,
+            chosen_delta: header.delta,
             delta,
             rescued: false,
         })
@@ -406,8 +406,8 @@ impl StoreRedo for ShadowStore {
             return Ok(());
         }
         let mut change = self.file.change()?;
-        let own = Own { log_ends, ..Own::decode(change.own())? };
-        change.write_own(own.encode())
+        let header = StoreHeader { log_ends, ..StoreHeader::decode(change.store_header())? };
+        change.write_store_header(header.encode())
     }
 
     fn reserve(&self, place: PlaceBytes, lsn: Lsn) -> Result<()> {

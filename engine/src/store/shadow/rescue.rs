@@ -4,8 +4,8 @@
 use super::chain::{Base, Chain};
 use super::choice::KnownPage;
 use super::half::Half;
-use super::own::Own;
 use super::slot::{Geometry, Side, SlotContent};
+use super::store_header::StoreHeader;
 use super::{ShadowStore, StoreSurvey};
 use crate::base::{Damage, Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, Disk, read_readable_parts};
@@ -25,13 +25,13 @@ impl ShadowStore {
         trust: Trust,
         damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
-        let own = Own::decode(&file.own())?;
-        let geometry = Geometry::new(file.page_size(), own.deltas, file.meta().database_id);
+        let header = StoreHeader::decode(&file.store_header())?;
+        let geometry = Geometry::new(file.page_size(), header.deltas, file.meta().database_id);
         let high_water = file.meta().high_water;
         // The superblock may be an old one: there may be pages where it has a map.
         let pages = geometry.pages(file.disk().size()?).min(high_water.saturating_add(ID_SLACK));
         let store = ShadowStore::with_geometry(file, geometry, pages)?;
-        store.load_dictionaries(&own.dictionaries, true)?;
+        store.load_dictionaries(&header.dictionaries, true)?;
         store.rescued(superblock, trust == Trust::Images, high_water, damage)
     }
 

@@ -161,7 +161,7 @@ fn close(store: &ShadowStore) -> Option<SlotMapPlace> {
     store.finish(store.begin_checkpoint(), meta).unwrap();
     store.shrink().unwrap();
     store.close(meta).unwrap();
-    Own::decode(&store.file.own()).unwrap().map
+    StoreHeader::decode(&store.file.store_header()).unwrap().map
 }
 
 /// A closed store with 3,000 pages, two blocks of a map.

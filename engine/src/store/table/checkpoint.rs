@@ -76,7 +76,7 @@ impl TableStore {
                 return Err(error);
             }
         };
-        let before = Directory::decode(change.own())?;
+        let before = Directory::decode(change.store_header())?;
         if let Err(error) = change.write(meta, written.directory.encode()) {
             // It is unknown whether the device has it: nothing that it refers to may be overwritten.
             self.space.lock().quarantine.append(&mut taken);

@@ -42,8 +42,8 @@ pub(in crate::store) struct SlotStore {
 
 impl StoreFormat for SlotStore {
     fn open(file: DatabaseFile) -> Result<SlotStore> {
-        let own = file.own();
-        let mut state = SlotState { checkpoints: get_u64(&own, 0), ..SlotState::default() };
+        let header = file.store_header();
+        let mut state = SlotState { checkpoints: get_u64(&header, 0), ..SlotState::default() };
         let len = file.page_size() as u64;
         let slots = file.disk().size()?.saturating_sub(FRONT as u64) / len;
         for id in (0..slots as u32).map(PageId) {

@@ -32,7 +32,7 @@ fn page(id: u32, round: u64) -> Vec<u8> {
 
 fn map_of(disk: &Arc<Failing>) -> Option<FreeMapPlace> {
     let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
-    Directory::decode(&file.own()).unwrap().map
+    Directory::decode(&file.store_header()).unwrap().map
 }
 
 fn bytes_of(disk: &Arc<Failing>, map: FreeMapPlace) -> Vec<u8> {
@@ -138,7 +138,7 @@ fn replace(disk: &Arc<Failing>, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = bytes_of(disk, place);
     change(&mut bytes);
     let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
-    let directory = Directory::decode(&file.own()).unwrap();
+    let directory = Directory::decode(&file.store_header()).unwrap();
     disk.write_at(place.extent().offset(), &bytes).unwrap();
     let map = Some(FreeMapPlace { len: bytes.len() as u64, crc: checksum(&bytes), ..place });
     file.change().unwrap().write(meta(), Directory { map, ..directory }.encode()).unwrap();
@@ -229,7 +229,7 @@ fn a_chunk_with_pages_in_free_grains_is_damage_when_it_is_read() {
 fn a_map_that_lies_beyond_the_end_or_over_a_chunk_is_damage() {
     let disk = closed();
     let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
-    let directory = Directory::decode(&file.own()).unwrap();
+    let directory = Directory::decode(&file.store_header()).unwrap();
     let place = directory.map.unwrap();
     let beyond = FreeMapPlace { first: disk.size().unwrap() / GRAIN as u64, ..place };
     for map in [beyond, FreeMapPlace { first: directory.first, ..place }, FreeMapPlace { len: u64::MAX, ..place }] {
@@ -256,7 +256,7 @@ fn rewrite_chunk(disk: &Arc<Failing>, change: impl FnOnce(&mut [u8])) {
     let (TableParts { state, .. }, _) = load(disk, Reading::All).unwrap();
     let (location, group) = (state.table.chunk_location(0).unwrap(), state.table.groups()[0].unwrap());
     let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
-    let directory = Directory::decode(&file.own()).unwrap();
+    let directory = Directory::decode(&file.store_header()).unwrap();
     let mut chunk = vec![0; CHUNK_BYTES];
     disk.read_at(location.place.offset(), &mut chunk).unwrap();
     change(&mut chunk);
@@ -316,7 +316,7 @@ fn a_chunk_with_two_pages_at_one_place_is_damage_when_it_is_read() {
 fn a_chunk_with_a_page_that_does_not_exist_is_damage_when_it_is_read() {
     let disk = closed();
     let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
-    let directory = file.own();
+    let directory = file.store_header();
     file.change().unwrap().write(Meta { high_water: 600, ..meta() }, directory).unwrap();
     drop(file);
     assert_refused(&disk, 512..PAGES, "all page ids are below 600");

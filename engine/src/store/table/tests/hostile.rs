@@ -180,7 +180,7 @@ proptest! {
         store.finish(store.begin_checkpoint(), meta()).unwrap();
         let location = store.state.lock().table.chunk_location(0).unwrap();
         let group = store.state.lock().table.groups()[0].unwrap();
-        let mut directory = Directory::decode(&store.file.own()).unwrap();
+        let mut directory = Directory::decode(&store.file.store_header()).unwrap();
         let mut chunk = vec![0; location.place.len()];
         disk.read_at(location.place.offset(), &mut chunk).unwrap();
         for (at, byte) in hits {

@@ -20,7 +20,7 @@ impl Subject for TableStore {
 
     /// Every used grain has exactly one use, and no more places are noted as free than there are.
     fn check(&self) {
-        let directory = Directory::decode(&self.file.own()).unwrap();
+        let directory = Directory::decode(&self.file.store_header()).unwrap();
         self.state.lock().table.keep(usize::MAX);
         self.load_all();
         let len = *self.len.lock();
