@@ -154,7 +154,7 @@ impl Engine {
     pub(crate) fn write_dirty_pages(&self) -> Result<bool> {
         self.check_poison()?;
         let mut found = false;
-        while self.pool.stock_step().inspect_err(|cause| self.poison_if_unsynced(cause))? > 0 {
+        while self.pool.refill_step().inspect_err(|cause| self.poison_if_unsynced(cause))? > 0 {
             found = true;
         }
         Ok(found)

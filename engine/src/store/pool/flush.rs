@@ -1,4 +1,4 @@
-//! Writes changed pages that stay in memory: for the stock, and for checkpoints. The caller decides when.
+//! Writes changed pages that stay in memory: for the free list, and for checkpoints. The caller decides when.
 //!
 //! A page is copied under its shared latch, and the copy is written without a latch. Meanwhile the frame is marked as
 //! being written: it is not evicted, it is not written by another thread, and freeing its page waits. So no older image
