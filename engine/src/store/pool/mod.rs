@@ -21,7 +21,7 @@ use crate::base::limits::PAGE_FRONT;
 use crate::base::watermark::Watermark;
 use crate::base::{Error, PageId, Result};
 use crate::store::{ChangedParts, PageStore};
-use flush::{Flusher, Writing};
+use flush::{Flusher, WriteGroups};
 use frame::{Frame, LINE, LatchedFrame, NO_PAGE, Pin, ReadGuard, WriteGuard};
 use frames::Frames;
 use free_frames::{FreeFrames, Taken};
@@ -93,7 +93,7 @@ pub struct Pool {
     backing: Option<Backing>,
     flusher: Mutex<Flusher>,
     /// The groups of pages that are being written, and what is notified when one ends.
-    writing: (Mutex<Writing>, Condvar),
+    writing: (Mutex<WriteGroups>, Condvar),
     counters: PoolCounters,
 }
 
