@@ -5,7 +5,7 @@ use crate::store::{COMPRESSIONS, TABLE, meta, page, refuses};
 use duramen::base::{PageId, bytes};
 use duramen::io::{Disk, MemoryDisk};
 use duramen::store::{
-    self, Base, ChangedParts, DeltaBlocks, Meta, PagePolicy, PageStore, StoreKind, StoreOptions, Trust, fuzzing,
+    self, Base, ChangedParts, DeltaBlocks, Meta, PagePolicy, PageSource, PageStore, StoreKind, StoreOptions, fuzzing,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -125,8 +125,8 @@ fn read_all(history: &History, mut visit: impl FnMut(u32, &[u8])) -> usize {
         read
     };
     let path = Path::new("fuzz");
-    for trust in [Trust::Structures, Trust::Images] {
-        if let Ok(rescued) = store::open_damaged(history.disk.clone(), path, meta_of_file().page_size, trust) {
+    for source in [PageSource::Structures, PageSource::Images] {
+        if let Ok(rescued) = store::open_damaged(history.disk.clone(), path, meta_of_file().page_size, source) {
             rescued.store.survey(&mut |image| visit(image.page.0, &[])).expect("memory does not fail");
             count(&*rescued.store, &mut visit);
         }

@@ -5,7 +5,7 @@
 use super::file::DatabaseFile;
 use super::options::DeltaBlocks;
 use super::page_store::PageStore;
-use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust, UnknownFile};
+use super::rescue::{OpenUnknown, PageSource, RescuedStore, SuperblockChoice, UnknownFile};
 use super::shadow::ShadowStore;
 use super::table::TableStore;
 #[cfg(test)]
@@ -50,7 +50,7 @@ pub(super) trait StoreFormat: PageStore + Sized + 'static {
     fn rescue(
         file: DatabaseFile,
         superblock: SuperblockChoice,
-        trust: Trust,
+        source: PageSource,
         damage: Vec<Damage>,
     ) -> Result<RescuedStore>;
 
@@ -174,11 +174,11 @@ macro_rules! page_stores {
                 self,
                 file: DatabaseFile,
                 superblock: SuperblockChoice,
-                trust: Trust,
+                source: PageSource,
                 damage: Vec<Damage>,
             ) -> Result<RescuedStore> {
                 match self {
-                    $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::rescue(file, superblock, trust, damage),)*
+                    $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::rescue(file, superblock, source, damage),)*
                 }
             }
 

@@ -54,7 +54,7 @@ pub use place_bytes::PlaceBytes;
 pub use pool::frame::{Pin, ReadGuard, WriteGuard};
 pub use pool::prefetch::Ahead;
 pub use pool::{Backing, Pool, PoolStats};
-pub use rescue::{RescuedStore, SuperblockChoice, Trust, open_damaged};
+pub use rescue::{PageSource, RescuedStore, SuperblockChoice, open_damaged};
 pub use superblock::{ID_SLACK, Meta};
 pub use totals::WriteTotals;
 

@@ -44,7 +44,7 @@ use super::page_store::{
     StoreRoom, StoreStats, StoreSurvey, StoreWrites,
 };
 use super::place_bytes::{PlaceBytes, no_place};
-use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust};
+use super::rescue::{OpenUnknown, PageSource, RescuedStore, SuperblockChoice};
 use super::superblock::{ID_SLACK, Meta};
 use crate::base::{Damage, Error, Lsn, PageId, Result, limits};
 use crate::io::{BLOCK, Disk, WriteKind};
@@ -203,10 +203,10 @@ impl StoreFormat for ShadowStore {
     fn rescue(
         file: DatabaseFile,
         superblock: SuperblockChoice,
-        trust: Trust,
+        source: PageSource,
         damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
-        ShadowStore::rescue_known(file, superblock, trust, damage)
+        ShadowStore::rescue_known(file, superblock, source, damage)
     }
 
     fn find(disk: &dyn Disk, part: Range<u64>) -> Option<OpenUnknown> {

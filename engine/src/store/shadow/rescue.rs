@@ -13,7 +13,7 @@ use crate::page::Page;
 use crate::store::compress::FoundParts;
 use crate::store::rescue::{UnknownFile, without_path};
 use crate::store::superblock::{Chosen, ID_SLACK};
-use crate::store::{DatabaseFile, FoundImage, RescuedStore, StoreKind, SuperblockChoice, Trust};
+use crate::store::{DatabaseFile, FoundImage, PageSource, RescuedStore, StoreKind, SuperblockChoice};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl ShadowStore {
     pub(super) fn rescue_known(
         file: DatabaseFile,
         superblock: SuperblockChoice,
-        trust: Trust,
+        source: PageSource,
         damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
         let header = StoreHeader::decode(&file.store_header())?;
@@ -32,7 +32,7 @@ impl ShadowStore {
         let pages = geometry.pages(file.disk().size()?).min(high_water.saturating_add(ID_SLACK));
         let store = ShadowStore::with_geometry(file, geometry, pages)?;
         store.load_dictionaries(&header.dictionaries, true)?;
-        store.rescued(superblock, trust == Trust::Images, high_water, damage)
+        store.rescued(superblock, source == PageSource::Images, high_water, damage)
     }
 
     /// Opens a file without a superblock, whose slots have this geometry.

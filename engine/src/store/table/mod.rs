@@ -41,7 +41,7 @@ use super::page_store::{
     StoreRedo, StoreRoom, StoreSetup, StoreStats, StoreSurvey, StoreWrites,
 };
 use super::place_bytes::{PlaceBytes, no_place};
-use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust, UnknownFile};
+use super::rescue::{OpenUnknown, PageSource, RescuedStore, SuperblockChoice, UnknownFile};
 use super::superblock::{FRONT, Meta};
 use crate::base::{Damage, Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, Disk, WriteKind};
@@ -196,10 +196,10 @@ impl StoreFormat for TableStore {
     fn rescue(
         file: DatabaseFile,
         superblock: SuperblockChoice,
-        trust: Trust,
+        source: PageSource,
         damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
-        TableStore::rescue_known(file, superblock, trust, damage)
+        TableStore::rescue_known(file, superblock, source, damage)
     }
 
     fn find(disk: &dyn Disk, part: Range<u64>) -> Option<OpenUnknown> {

@@ -8,9 +8,9 @@ use crate::page::{Page, unpack};
 use crate::store::kinds::StoreFormat;
 use crate::store::superblock::{FRONT, Meta};
 use crate::store::{
-    Base, ChangedParts, CheckpointToken, DatabaseFile, FoundImage, PageStore, PageWriter, PlaceBytes, RescuedStore,
-    StoreCheckpoints, StoreCompression, StoreReads, StoreRedo, StoreRoom, StoreStats, StoreSurvey, StoreWrites,
-    SuperblockChoice, Trust,
+    Base, ChangedParts, CheckpointToken, DatabaseFile, FoundImage, PageSource, PageStore, PageWriter, PlaceBytes,
+    RescuedStore, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo, StoreRoom, StoreStats, StoreSurvey,
+    StoreWrites, SuperblockChoice,
 };
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -58,7 +58,7 @@ impl StoreFormat for SlotStore {
         Ok(SlotStore { file, state: Mutex::new(state), written: AtomicU64::new(0) })
     }
 
-    fn rescue(file: DatabaseFile, _: SuperblockChoice, _: Trust, _: Vec<Damage>) -> Result<RescuedStore> {
+    fn rescue(file: DatabaseFile, _: SuperblockChoice, _: PageSource, _: Vec<Damage>) -> Result<RescuedStore> {
         Err(Error::NotFound { path: file.path().to_owned() })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::store::table::encoding::{GROUP_CHUNKS, encode_group};
-use crate::store::{Compression, PagePolicy, Target, Trust, open_damaged};
+use crate::store::{Compression, PagePolicy, PageSource, Target, open_damaged};
 use proptest::prelude::*;
 
 const PAGES: u32 = 300;
@@ -154,7 +154,7 @@ fn a_damaged_group_of_chunks_is_refused_and_a_rescue_finds_its_pages() {
 
     let found = open(&disk).map(|_| ());
     assert!(matches!(&found, Err(Error::CorruptMeta { why, .. }) if why.contains("group 1")), "{found:?}");
-    let rescued = open_damaged(disk, Path::new("db"), PAGE_SIZE, Trust::Structures).unwrap();
+    let rescued = open_damaged(disk, Path::new("db"), PAGE_SIZE, PageSource::Structures).unwrap();
     let high = meta().high_water.next_multiple_of(CHUNK_PAGES as u32).min(2 * last);
     let lost = |damage: &Damage| matches!(damage, Damage::PageTablePart { first, last: end } if (first.0, end.0) == (last, high - 1));
     assert!(rescued.damage.iter().any(lost), "{:?}", rescued.damage);
