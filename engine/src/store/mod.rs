@@ -42,7 +42,7 @@ pub use compress::{
     Compression, CompressionTotals, DICTIONARY_COPIES, DictionaryId, DictionaryPlace, MOST_DICTIONARIES, Overflow,
     PageCompression, PagePolicy, Places, Target, Trial,
 };
-pub(crate) use compress::{Dictionary, Primed, sealed_dictionary, train};
+pub(crate) use compress::{CompressionDictionary, Dictionary, sealed_dictionary, train};
 pub use file::DatabaseFile;
 pub use kinds::StoreKind;
 pub use options::{DeltaBlocks, StoreOptions};
