@@ -126,7 +126,7 @@ impl Engine {
             }
             Ok(()) => {}
         }
-        self.release_withheld(redo);
+        self.release_pending_frees(redo);
         self.move_end(store);
         Ok(segments)
     }

@@ -134,7 +134,7 @@ pub(in crate::store) struct ModelRun<S> {
     written: BTreeMap<u32, Vec<Vec<u8>>>,
     checkpoint: Option<(CheckpointToken, Pages, BTreeSet<u32>)>,
     /// Dropped pages whose ids must not be used before the next checkpoint.
-    withheld: BTreeSet<u32>,
+    pending_frees: BTreeSet<u32>,
     seed: u64,
     /// A write has failed that was not repeated, so that pages may be other than in the model.
     damaged: bool,
@@ -159,7 +159,7 @@ impl<S: Subject> ModelRun<S> {
             durable: vec![Pages::new()],
             written,
             checkpoint: None,
-            withheld: BTreeSet::new(),
+            pending_frees: BTreeSet::new(),
             seed: 0,
             damaged: false,
         }
@@ -175,7 +175,7 @@ impl<S: Subject> ModelRun<S> {
     pub(in crate::store) fn step(&mut self, step: &Step) {
         match step {
             Step::Write(ids) => {
-                let free: Vec<u32> = ids.iter().copied().filter(|id| !self.withheld.contains(id)).collect();
+                let free: Vec<u32> = ids.iter().copied().filter(|id| !self.pending_frees.contains(id)).collect();
                 let new: Pages = free.iter().map(|&id| (id, self.page(id))).collect();
                 self.changed.retain(|id, _| !new.contains_key(id));
                 self.write(new);
@@ -189,7 +189,7 @@ impl<S: Subject> ModelRun<S> {
                 }
                 self.write(new);
             }
-            Step::Unlogged(id) if self.withheld.contains(id) => {}
+            Step::Unlogged(id) if self.pending_frees.contains(id) => {}
             &Step::Unlogged(id) => {
                 let page = self.page(id);
                 let mut packed = Vec::new();
@@ -205,12 +205,12 @@ impl<S: Subject> ModelRun<S> {
                     self.pages.remove(id);
                     self.changed.remove(id);
                     if !S::KIND.reuses_ids() {
-                        self.withheld.insert(*id);
+                        self.pending_frees.insert(*id);
                     }
                 }
             }
             Step::BeginCheckpoint => {
-                self.checkpoint = Some((self.store.begin_checkpoint(), self.pages.clone(), self.withheld.clone()))
+                self.checkpoint = Some((self.store.begin_checkpoint(), self.pages.clone(), self.pending_frees.clone()))
             }
             Step::Finish => self.finish(),
             Step::WriteMeta => {
@@ -277,7 +277,7 @@ impl<S: Subject> ModelRun<S> {
         match self.store.finish(token, self.meta) {
             Ok(()) => {
                 self.durable = vec![pages];
-                for id in freed.into_iter().filter(|id| self.withheld.remove(id)) {
+                for id in freed.into_iter().filter(|id| self.pending_frees.remove(id)) {
                     self.store.discard_page(PageId(id));
                 }
             }
@@ -308,7 +308,7 @@ impl<S: Subject> ModelRun<S> {
     fn open(&mut self, was_closed: bool) {
         self.disk.arm(-1, false);
         self.checkpoint = None;
-        self.withheld.clear();
+        self.pending_frees.clear();
         self.store = S::of(DatabaseFile::open(self.disk.clone(), Path::new("db")).unwrap()).unwrap();
         match was_closed {
             true => self.store.use_closed_state(),
