@@ -1,7 +1,7 @@
 //! Opens a file whose superblocks are damaged. A page's position is its id, and each slot names the geometry and the
 //! database, so that the slots alone lead to all pages.
 
-use super::chain::{Base, Chain};
+use super::chain::{Chain, DeltaBase};
 use super::choice::KnownPage;
 use super::half::Half;
 use super::slot::{Geometry, Side, SlotContent};
@@ -61,7 +61,8 @@ impl ShadowStore {
                 Err(Error::Corrupt { .. }) => return Ok(()),
                 Err(error) => return Err(error),
             }
-            let applied = Chain::apply(&self.geometry, id, half, Base::of(stamp, lsn), &KnownPage::SURVEY, &mut page);
+            let applied =
+                Chain::apply(&self.geometry, id, half, DeltaBase::of(stamp, lsn), &KnownPage::SURVEY, &mut page);
             if applied.is_ok() && Page::check(&page, id).is_ok() {
                 let (page, mut packed) = (Page::new(&page), Vec::new());
                 page.packed_into(&mut packed);
