@@ -368,8 +368,7 @@ fn too_long(id: PageId) -> Error {
 }
 
 impl PageStore for TableStore {
-    /// With a persisted table, images and chunks have blocks of 4 KiB of their own, as the pages of the paper's
-    /// baseline have: a write does not write bytes of its neighbours again.
+    /// With a persisted table, images and chunks have blocks of their own, so no write repeats bytes of a neighbour.
     fn set_up(&self, StoreSetup { persist_table, memory }: StoreSetup) {
         if persist_table {
             self.persists.store(true, atomic::Ordering::Relaxed);
