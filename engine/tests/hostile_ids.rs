@@ -226,7 +226,7 @@ fn patch(folder: &Path, page: PageId, change: impl FnOnce(&mut [u8])) {
     assert!(store.read(page, &mut bytes).unwrap().is_some());
     change(&mut bytes);
     store.write(page, &bytes).unwrap();
-    store.finish(store.freeze(), meta).unwrap();
+    store.finish(store.begin_checkpoint(), meta).unwrap();
     store.close(meta).unwrap();
 }
 
@@ -512,7 +512,7 @@ fn both_superblocks_know_of_the_pages_that_the_log_names() -> Result<()> {
     assert_eq!(high_waters(), [old + ID_SLACK + 1; 2]);
     store.file().make_known(old + 5 * ID_SLACK)?;
     assert_eq!(high_waters(), [old + 5 * ID_SLACK; 2]);
-    store.finish(store.freeze(), meta)?;
+    store.finish(store.begin_checkpoint(), meta)?;
     assert_eq!(high_waters(), [old + 5 * ID_SLACK; 2], "a checkpoint that is older");
     Ok(())
 }

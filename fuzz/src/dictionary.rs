@@ -72,7 +72,7 @@ pub fn install(store: &dyn PageStore, meta: Meta, first: u32, mut written: impl 
     let compression = store.compression().expect("it compresses");
     assert!(fuzzing::add_dictionary(compression, place, &sealed));
     for _ in 0..2 {
-        store.finish(store.freeze(), meta).expect("memory does not fail");
+        store.finish(store.begin_checkpoint(), meta).expect("memory does not fail");
     }
     fuzzing::activate(compression, place);
     let policy = PagePolicy { compression: Compression::Zstd(3), dictionary: true, ..PagePolicy::default() };

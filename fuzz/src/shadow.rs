@@ -5,7 +5,7 @@ use crate::store::{COMPRESSIONS, TABLE, meta, page, refuses};
 use duramen::base::{PageId, bytes};
 use duramen::io::{Disk, MemoryDisk};
 use duramen::store::{
-    self, Base, ChangedParts, DeltaBlocks, Meta, PagePolicy, PageStore, StoreKind, StoreOptions, Trust, fuzzing,
+    self, Base, ChangedParts, DeltaBlocks, Meta, PagePolicy, PageSource, PageStore, StoreKind, StoreOptions, fuzzing,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -53,7 +53,7 @@ fn play(input: &mut impl Iterator<Item = u8>) -> History {
     }
     for (version, step) in (11u64..).zip(input.by_ref().take_while(|step| *step != END)) {
         if step >= 220 {
-            store.finish(store.freeze(), meta).expect("memory does not fail");
+            store.finish(store.begin_checkpoint(), meta).expect("memory does not fail");
             continue;
         }
         let id = u32::from(step) % PAGES;
@@ -88,7 +88,7 @@ fn play(input: &mut impl Iterator<Item = u8>) -> History {
     }
     let closed = input.next().is_some_and(|wish| wish % 2 == 1);
     if closed {
-        store.finish(store.freeze(), meta).expect("memory does not fail");
+        store.finish(store.begin_checkpoint(), meta).expect("memory does not fail");
         store.close(meta).expect("memory does not fail");
     }
     History { disk, written, closed }
@@ -125,8 +125,8 @@ fn read_all(history: &History, mut visit: impl FnMut(u32, &[u8])) -> usize {
         read
     };
     let path = Path::new("fuzz");
-    for trust in [Trust::Structures, Trust::Images] {
-        if let Ok(rescued) = store::open_damaged(history.disk.clone(), path, meta_of_file().page_size, trust) {
+    for source in [PageSource::Structures, PageSource::Images] {
+        if let Ok(rescued) = store::open_damaged(history.disk.clone(), path, meta_of_file().page_size, source) {
             rescued.store.survey(&mut |image| visit(image.page.0, &[])).expect("memory does not fail");
             count(&*rescued.store, &mut visit);
         }
@@ -161,7 +161,7 @@ fn write_all(store: &dyn PageStore, meta: Meta) {
             writer.write().expect("memory does not fail");
         }
     }
-    store.finish(store.freeze(), meta).expect("memory does not fail");
+    store.finish(store.begin_checkpoint(), meta).expect("memory does not fail");
 }
 
 /// Takes `data` as a history and the damage done to the file afterwards. Whatever page is read must be one that was

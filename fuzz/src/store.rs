@@ -7,7 +7,7 @@ use duramen::io::{Disk, MemoryDisk};
 use duramen::page::{run_page, unpack};
 use duramen::store::fuzzing;
 use duramen::store::superblock::choose;
-use duramen::store::{self, Compression, Meta, PagePolicy, PageStore, StoreKind, Target, Trust, WriteTotals};
+use duramen::store::{self, Compression, Meta, PagePolicy, PageSource, PageStore, StoreKind, Target, WriteTotals};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub fn image(data: &[u8]) -> bool {
 pub fn read_store(data: &[u8]) -> usize {
     let disk = Arc::new(MemoryDisk::new());
     disk.write_at(0, data).expect("memory does not fail");
-    if let Ok(rescued) = store::open_damaged(disk.clone(), Path::new("fuzz"), PAGE_SIZE, Trust::Structures) {
+    if let Ok(rescued) = store::open_damaged(disk.clone(), Path::new("fuzz"), PAGE_SIZE, PageSource::Structures) {
         let (store, mut page) = (rescued.store, vec![0; rescued.meta.page_size]);
         let pages = store.pages().expect("all that can be read was read");
         pages.into_iter().for_each(|id| drop(store.read(id, &mut page)));
@@ -69,7 +69,7 @@ pub fn read_store(data: &[u8]) -> usize {
         Err(Error::CorruptMeta { .. }) => return read,
         written => written.expect("memory does not fail"),
     }
-    store.finish(store.freeze(), meta).expect("memory does not fail");
+    store.finish(store.begin_checkpoint(), meta).expect("memory does not fail");
     let (again, _) = store::open(disk, Path::new("fuzz")).expect("it was just written");
     assert!(again.read(PageId(3), &mut page).expect("it was just written").is_some());
     assert_eq!(page, new);
@@ -97,7 +97,7 @@ pub fn damage_store(data: &[u8]) -> usize {
         let policy = PagePolicy { compression, target, dictionary: has_dictionary, ..PagePolicy::default() };
         store.compression().expect("it compresses").set_policy(TABLE, policy);
         match step {
-            240.. => store.finish(store.freeze(), meta).expect("memory does not fail"),
+            240.. => store.finish(store.begin_checkpoint(), meta).expect("memory does not fail"),
             230.. if has_dictionary => {}
             230.. => {
                 dictionary::install(&*store, meta, 1, |id, page| written.entry(id).or_default().push(page));
@@ -137,7 +137,7 @@ pub fn damage_store(data: &[u8]) -> usize {
         }
         read
     };
-    let rescued = store::open_damaged(disk.clone(), Path::new("fuzz"), PAGE_SIZE, Trust::Structures);
+    let rescued = store::open_damaged(disk.clone(), Path::new("fuzz"), PAGE_SIZE, PageSource::Structures);
     let rescued = rescued.map_or(0, |rescued| count(&*rescued.store));
     let read = store::open(disk, Path::new("fuzz")).map_or(0, |(store, _)| count(&*store));
     assert!(rescued >= read, "{rescued} pages of {read} are found");

@@ -68,7 +68,7 @@ fn begin(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Opt
         index: 0,
         from,
         known_durable,
-        unproven: VecDeque::new(),
+        unsynced: VecDeque::new(),
         finished: false,
         tolerant: false,
         damage,
@@ -99,7 +99,7 @@ pub struct LogEnd {
 
 /// A batch that may not be on the device.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unproven {
+pub(super) struct UnsyncedBatch {
     pub(super) start: Lsn,
     /// Its offset in the file.
     pub(super) offset: u64,
@@ -124,7 +124,7 @@ pub struct LogReader {
     pub(super) from: LogPosition,
     known_durable: Lsn,
     /// The batches of this segment that no later batch has shown to be durable.
-    unproven: VecDeque<Unproven>,
+    unsynced: VecDeque<UnsyncedBatch>,
     finished: bool,
     /// True if damage ends the log without an error.
     tolerant: bool,
@@ -193,13 +193,13 @@ impl LogReader {
 
     /// The batches of the current segment that were read but may not be on the device. With each batch, the offset of
     /// the end of the padding after it.
-    pub(super) fn unproven(&self) -> impl Iterator<Item = (Unproven, u64)> {
-        let ends = self.unproven.iter().skip(1).map(|next| next.offset).chain([self.offset]);
-        self.unproven.iter().copied().zip(ends)
+    pub(super) fn unsynced(&self) -> impl Iterator<Item = (UnsyncedBatch, u64)> {
+        let ends = self.unsynced.iter().skip(1).map(|next| next.offset).chain([self.offset]);
+        self.unsynced.iter().copied().zip(ends)
     }
 
     /// Fails if `bytes`, which were read again, do not begin with the batch that was read before.
-    pub(super) fn check_again(&self, batch: &Unproven, bytes: &[u8]) -> Result<()> {
+    pub(super) fn check_again(&self, batch: &UnsyncedBatch, bytes: &[u8]) -> Result<()> {
         let header = BatchHeader::decode(bytes, self.seed).filter(|header| header.start == batch.start);
         let payload = |header: &BatchHeader| {
             let end = BATCH_HEADER.saturating_add(header.length);
@@ -233,7 +233,7 @@ impl LogReader {
         self.window = open_window(&self.config, next)?;
         self.index = self.index.saturating_add(1);
         self.offset = SEGMENT_HEADER;
-        self.unproven.clear();
+        self.unsynced.clear();
         self.end.epoch = next.epoch;
         Ok(())
     }
@@ -270,8 +270,8 @@ impl LogReader {
             return Ok(None);
         }
         let batch = Batch { start: header.start, end: header.end(), kind: header.kind, payload: payload.to_vec() };
-        while self.unproven.pop_front_if(|batch| batch.start < header.durable).is_some() {}
-        self.unproven.push_back(Unproven { start: header.start, offset, chain: self.end.chain });
+        while self.unsynced.pop_front_if(|batch| batch.start < header.durable).is_some() {}
+        self.unsynced.push_back(UnsyncedBatch { start: header.start, offset, chain: self.end.chain });
         let end = behind.saturating_add(header.length as u64);
         self.bytes = self.bytes.saturating_add(end.saturating_sub(self.offset));
         self.offset = end;

@@ -86,7 +86,7 @@ fn write_again(reader: &LogReader, disk: &Arc<dyn Disk>) -> Result<()> {
     let mut window = FileWindow::new(disk.clone())?;
     let (mut buffer, mut begin) = (Vec::new(), 0);
     let end_of_log = reader.offset();
-    for (batch, end) in reader.unproven() {
+    for (batch, end) in reader.unsynced() {
         if buffer.is_empty() {
             begin = batch.offset;
         }

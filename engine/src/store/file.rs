@@ -44,8 +44,8 @@ impl DatabaseFile {
         limits::check_page_size(meta.page_size + kind.trailer(), false)?;
         let meta = Meta { life: WriteTotals::of_superblock(FRONT), ..meta };
         delta.check()?;
-        let own = kind.own_of_new(delta, &*disk);
-        let first = Superblock { meta, kind, sequence: 1, own };
+        let store_header = kind.header_of_new(delta, &*disk);
+        let first = Superblock { meta, kind, sequence: 1, store_header };
         let second = Superblock { sequence: 2, ..first.clone() };
         disk.write_as(WriteKind::Superblock, 0, &[first.encode(), second.encode()].concat())?;
         disk.sync()?;
@@ -149,9 +149,9 @@ impl DatabaseFile {
         self.current.lock().superblock.meta
     }
 
-    /// The store's own bytes in the superblock.
-    pub(super) fn own(&self) -> Vec<u8> {
-        self.current.lock().superblock.own.clone()
+    /// The store's header: its own bytes in the superblock.
+    pub(super) fn store_header(&self) -> Vec<u8> {
+        self.current.lock().superblock.store_header.clone()
     }
 
     /// The number of the damaged superblock, if one of the two is damaged. The next superblock is written over it.
@@ -182,8 +182,8 @@ impl DatabaseFile {
     /// round. Returns once it is durable.
     pub fn write_meta(&self, meta: Meta) -> Result<()> {
         let mut change = self.change()?;
-        let own = change.own().to_vec();
-        change.write(meta, own)
+        let store_header = change.store_header().to_vec();
+        change.write(meta, store_header)
     }
 
     /// Makes the superblock that was chosen at opening durable, in both slots. Call it before anything else is written.
@@ -200,8 +200,8 @@ impl DatabaseFile {
         if change.current.other == OtherSuperblock::Same {
             return Ok(());
         }
-        let Superblock { meta, own, .. } = change.current.superblock.clone();
-        change.write(meta, own)
+        let Superblock { meta, store_header, .. } = change.current.superblock.clone();
+        change.write(meta, store_header)
     }
 
     fn write_superblock(&self, slot: usize, superblock: &Superblock) -> Result<()> {
@@ -222,8 +222,8 @@ impl DatabaseFile {
         while high > self.ids_known() {
             let mut change = self.change()?;
             self.raised.fetch_max(high, Ordering::AcqRel);
-            let (meta, own) = (change.current.superblock.meta, change.own().to_vec());
-            change.write(meta, own)?;
+            let (meta, store_header) = (change.current.superblock.meta, change.store_header().to_vec());
+            change.write(meta, store_header)?;
         }
         Ok(())
     }
@@ -236,9 +236,9 @@ pub(super) struct Change<'f> {
 }
 
 impl Change<'_> {
-    /// The store's own bytes in the superblock so far.
-    pub(super) fn own(&self) -> &[u8] {
-        &self.current.superblock.own
+    /// The store's header: its own bytes in the superblock so far.
+    pub(super) fn store_header(&self) -> &[u8] {
+        &self.current.superblock.store_header
     }
 
     /// The layers' part of the superblock so far.
@@ -247,13 +247,13 @@ impl Change<'_> {
     }
 
     /// Writes a superblock that has other bytes of the store.
-    pub(super) fn write_own(&mut self, own: Vec<u8>) -> Result<()> {
-        self.write(self.current.superblock.meta, own)
+    pub(super) fn write_store_header(&mut self, store_header: Vec<u8>) -> Result<()> {
+        self.write(self.current.superblock.meta, store_header)
     }
 
     /// Writes a superblock over the older one and returns once it is durable. After an error the device may have it or
     /// not.
-    pub(super) fn write(&mut self, mut meta: Meta, own: Vec<u8>) -> Result<()> {
+    pub(super) fn write(&mut self, mut meta: Meta, store_header: Vec<u8>) -> Result<()> {
         let (file, current) = (self.file, &mut *self.current);
         let slot = 1 - current.slot.min(1);
         // A checkpoint has read the high water before it came here.
@@ -264,7 +264,7 @@ impl Change<'_> {
         if current.other == OtherSuperblock::Same {
             current.other = OtherSuperblock::Older;
         }
-        let next = Superblock { meta, kind: file.kind, sequence: current.superblock.sequence, own };
+        let next = Superblock { meta, kind: file.kind, sequence: current.superblock.sequence, store_header };
         file.write_superblock(slot, &next)?;
         file.sync()?;
         let both = meta.high_water.min(current.superblock.meta.high_water);

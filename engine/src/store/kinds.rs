@@ -4,8 +4,8 @@
 
 use super::file::DatabaseFile;
 use super::options::DeltaBlocks;
-use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust, UnknownFile};
-use super::seam::PageStore;
+use super::page_store::PageStore;
+use super::rescue::{OpenUnknown, PageSource, RescuedStore, SuperblockChoice, UnknownFile};
 use super::shadow::ShadowStore;
 use super::table::TableStore;
 #[cfg(test)]
@@ -36,7 +36,7 @@ pub(super) trait StoreFormat: PageStore + Sized + 'static {
     }
 
     /// Returns the store's own bytes in the superblocks of a new database.
-    fn own_of_new(_delta: DeltaBlocks, _disk: &dyn Disk) -> Vec<u8> {
+    fn header_of_new(_delta: DeltaBlocks, _disk: &dyn Disk) -> Vec<u8> {
         Vec::new()
     }
 
@@ -50,7 +50,7 @@ pub(super) trait StoreFormat: PageStore + Sized + 'static {
     fn rescue(
         file: DatabaseFile,
         superblock: SuperblockChoice,
-        trust: Trust,
+        source: PageSource,
         damage: Vec<Damage>,
     ) -> Result<RescuedStore>;
 
@@ -155,10 +155,10 @@ macro_rules! page_stores {
                 }
             }
 
-            /// See [`StoreFormat::own_of_new`].
-            pub(super) fn own_of_new(self, delta: DeltaBlocks, disk: &dyn Disk) -> Vec<u8> {
+            /// See [`StoreFormat::header_of_new`].
+            pub(super) fn header_of_new(self, delta: DeltaBlocks, disk: &dyn Disk) -> Vec<u8> {
                 match self {
-                    $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::own_of_new(delta, disk),)*
+                    $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::header_of_new(delta, disk),)*
                 }
             }
 
@@ -174,11 +174,11 @@ macro_rules! page_stores {
                 self,
                 file: DatabaseFile,
                 superblock: SuperblockChoice,
-                trust: Trust,
+                source: PageSource,
                 damage: Vec<Damage>,
             ) -> Result<RescuedStore> {
                 match self {
-                    $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::rescue(file, superblock, trust, damage),)*
+                    $($(#[cfg($cfg)])? StoreKind::$kind => <$store>::rescue(file, superblock, source, damage),)*
                 }
             }
 

@@ -6,7 +6,7 @@
 //! records of the log.
 //!
 //! * `pool`: [`Pool`] keeps pages in memory.
-//! * `seam`: [`PageStore`], the trait of all page stores. `place_bytes`: a place, as the log carries it.
+//! * `page_store`: [`PageStore`], the trait of all page stores. `place_bytes`: a place, as the log carries it.
 //! * `kinds`: the table of all page stores, [`StoreKind`].
 //! * `changed`: [`ChangedParts`], the parts of a page that have changed since its base.
 //! * `table`: the store that maps page ids to places in the file and writes every image to a new place.
@@ -22,10 +22,10 @@ mod compress;
 mod file;
 mod kinds;
 mod options;
+mod page_store;
 mod place_bytes;
 mod pool;
 mod rescue;
-mod seam;
 mod shadow;
 pub mod superblock;
 mod syncs;
@@ -42,19 +42,19 @@ pub use compress::{
     Compression, CompressionTotals, DICTIONARY_COPIES, DictionaryId, DictionaryPlace, MOST_DICTIONARIES, Overflow,
     PageCompression, PagePolicy, Places, Target, Trial,
 };
-pub(crate) use compress::{Dictionary, Primed, sealed_dictionary, train};
+pub(crate) use compress::{CompressionDictionary, Dictionary, sealed_dictionary, train};
 pub use file::DatabaseFile;
 pub use kinds::StoreKind;
 pub use options::{DeltaBlocks, StoreOptions};
+pub use page_store::{
+    Base, CheckpointToken, FoundImage, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads,
+    StoreRedo, StoreRoom, StoreSetup, StoreStats, StoreSurvey, StoreWrites,
+};
 pub use place_bytes::PlaceBytes;
 pub use pool::frame::{Pin, ReadGuard, WriteGuard};
 pub use pool::prefetch::Ahead;
 pub use pool::{Backing, Pool, PoolStats};
-pub use rescue::{RescuedStore, SuperblockChoice, Trust, open_damaged};
-pub use seam::{
-    Base, FoundImage, Frozen, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo,
-    StoreRoom, StoreSetup, StoreStats, StoreSurvey, StoreWrites,
-};
+pub use rescue::{PageSource, RescuedStore, SuperblockChoice, open_damaged};
 pub use superblock::{ID_SLACK, Meta};
 pub use totals::WriteTotals;
 

@@ -57,7 +57,7 @@ pub(super) const PIECE: usize = 1 << 20;
 
 /// Whether the store's own structures are used to find pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trust {
+pub enum PageSource {
     /// The structures are used as far as they are sound.
     Structures,
     /// They may be old and are not used. The newest image of each page is taken.
@@ -70,7 +70,7 @@ pub enum Trust {
 /// # Errors
 /// [`Error::FormatVersion`], [`Error::UnknownStore`]; [`Error::NotADatabase`] where there is no superblock and no image
 /// either; errors of the device.
-pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, trust: Trust) -> Result<RescuedStore> {
+pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, source: PageSource) -> Result<RescuedStore> {
     let mut front = vec![0; usize::try_from(disk.size()?.min(FRONT as u64)).unwrap_or(0)];
     read_readable_parts(&*disk, 0, &mut front);
     let chosen = match chosen(&front, path)? {
@@ -87,7 +87,7 @@ pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, trust: T
     let file = DatabaseFile::of(disk, path, chosen);
     let damage: Vec<_> = file.damaged_superblock().map(|slot| Damage::Superblock { slot }).into_iter().collect();
     let superblock = if damage.is_empty() { SuperblockChoice::Newest } else { SuperblockChoice::Only };
-    file.kind().rescue(file, superblock, trust, damage)
+    file.kind().rescue(file, superblock, source, damage)
 }
 
 /// The valid superblock, or why there is none. A superblock of another version of this program is an error of the

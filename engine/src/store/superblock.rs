@@ -32,7 +32,7 @@ pub const SUPERBLOCK: usize = 4096;
 /// Bytes at the front of the file that belong to the two superblocks.
 pub const FRONT: usize = 2 * SUPERBLOCK;
 /// The most bytes that a store can keep in a superblock.
-pub const MAX_OWN: usize = MAPS - OWN;
+pub const MAX_STORE_HEADER: usize = MAPS - STORE_HEADER;
 
 // The magic, the version and the checksum are at the same offsets in every version.
 const VERSION: usize = 8;
@@ -46,8 +46,8 @@ const KIND: usize = 52;
 const REDO: usize = 56;
 const STORE_LSN: usize = 64;
 const LAST: usize = 72;
-const OWN_LEN: usize = 80;
-const OWN: usize = 84;
+const STORE_HEADER_LEN: usize = 80;
+const STORE_HEADER: usize = 84;
 const MAPS: usize = LIFE - 4;
 const LIFE: usize = CHECKSUM - TOTALS;
 const CHECKSUM: usize = SUPERBLOCK - 4;
@@ -88,15 +88,15 @@ pub struct Superblock {
     pub kind: StoreKind,
     /// One more at each write. If both superblocks are sound, the one with the greater number is valid.
     pub sequence: u64,
-    /// The store's own bytes, at most [`MAX_OWN`].
-    pub own: Vec<u8>,
+    /// The store's header: its own bytes, at most [`MAX_STORE_HEADER`].
+    pub store_header: Vec<u8>,
 }
 
 impl Superblock {
     /// What `other` is worth if this one is valid.
     pub(super) fn other(&self, other: &Superblock) -> OtherSuperblock {
         let state = |meta: Meta| Meta { high_water: 0, life: WriteTotals::default(), ..meta };
-        match state(self.meta) == state(other.meta) && self.own == other.own {
+        match state(self.meta) == state(other.meta) && self.store_header == other.store_header {
             true => OtherSuperblock::Same,
             false => OtherSuperblock::Older,
         }
@@ -118,9 +118,13 @@ impl Superblock {
         put_u64(&mut bytes, REDO, meta.redo.0);
         put_u64(&mut bytes, STORE_LSN, meta.store_lsn.0);
         put_u64(&mut bytes, LAST, meta.last.0);
-        assert!(self.own.len() <= MAX_OWN, "a store keeps {} bytes in the superblock", self.own.len());
-        put_u32(&mut bytes, OWN_LEN, u32_of(self.own.len()));
-        put(&mut bytes, OWN, &self.own);
+        assert!(
+            self.store_header.len() <= MAX_STORE_HEADER,
+            "a store keeps {} bytes in the superblock",
+            self.store_header.len()
+        );
+        put_u32(&mut bytes, STORE_HEADER_LEN, u32_of(self.store_header.len()));
+        put(&mut bytes, STORE_HEADER, &self.store_header);
         put_u32(&mut bytes, MAPS, meta.maps);
         meta.life.encode(&mut bytes, LIFE);
         let crc = checksum(slice(&bytes, 0, CHECKSUM));
@@ -153,11 +157,16 @@ impl Superblock {
             maps: get_u32(bytes, MAPS),
             life: WriteTotals::decode(bytes, LIFE),
         };
-        let own = get_u32(bytes, OWN_LEN) as usize;
-        if own > MAX_OWN {
-            return Err(format!("the length of its store's part, {own} bytes, is wrong"));
+        let len = get_u32(bytes, STORE_HEADER_LEN) as usize;
+        if len > MAX_STORE_HEADER {
+            return Err(format!("the length of its store's part, {len} bytes, is wrong"));
         }
-        Ok(Superblock { meta, kind, sequence: get_u64(bytes, SEQUENCE), own: slice(bytes, OWN, OWN + own).to_vec() })
+        Ok(Superblock {
+            meta,
+            kind,
+            sequence: get_u64(bytes, SEQUENCE),
+            store_header: slice(bytes, STORE_HEADER, STORE_HEADER + len).to_vec(),
+        })
     }
 }
 
@@ -254,7 +263,7 @@ impl Chosen {
             maps: 0,
             life: WriteTotals::default(),
         };
-        let superblock = Superblock { meta, kind, sequence: 0, own: Vec::new() };
+        let superblock = Superblock { meta, kind, sequence: 0, store_header: Vec::new() };
         Chosen { superblock, slot: 0, other: OtherSuperblock::Same }
     }
 }
@@ -325,7 +334,7 @@ pub(crate) mod tests {
     }
 
     fn block(sequence: u64) -> Superblock {
-        Superblock { meta: meta(), kind: StoreKind::Table, sequence, own: vec![7; 20] }
+        Superblock { meta: meta(), kind: StoreKind::Table, sequence, store_header: vec![7; 20] }
     }
 
     fn front(first: &Superblock, second: &Superblock) -> Vec<u8> {
@@ -353,7 +362,8 @@ pub(crate) mod tests {
     fn a_torn_or_impossible_superblock_leaves_the_other() {
         let mut torn = block(5).encode();
         torn[512..].fill(0);
-        let impossible = [(PAGE_SIZE, 4097), (FLAGS, 2), (OWN_LEN, 65_535)].map(|(at, value)| with_field(5, at, value));
+        let impossible =
+            [(PAGE_SIZE, 4097), (FLAGS, 2), (STORE_HEADER_LEN, 65_535)].map(|(at, value)| with_field(5, at, value));
         for bad in [torn].into_iter().chain(impossible) {
             let sound = block(4).encode();
             for (halves, slot) in [([sound, bad], 0), ([bad, sound], 1)] {
@@ -421,10 +431,10 @@ pub(crate) mod tests {
         #[test]
         fn fields_come_back(
             id: u128, clean: bool, epoch: u32, redo: u64, last: u64, high_water: u32, sequence: u64,
-            own in proptest::collection::vec(any::<u8>(), 0..=MAX_OWN),
+            store_header in proptest::collection::vec(any::<u8>(), 0..=MAX_STORE_HEADER),
         ) {
             let meta = Meta { database_id: id, clean, epoch, redo: Lsn(redo), last: Lsn(last), high_water, ..meta() };
-            let block = Superblock { meta, sequence, own, ..block(1) };
+            let block = Superblock { meta, sequence, store_header, ..block(1) };
             prop_assert_eq!(choose(&block.encode(), Path::new("db")).unwrap().superblock, block);
         }
     }

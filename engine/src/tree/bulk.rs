@@ -32,7 +32,7 @@ pub trait BulkSink {
 
 /// The result of a bulk load.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Loaded {
+pub struct BulkResult {
     /// The packed content of the root. A `Format` of the root with it makes the other pages reachable.
     pub root: Vec<u8>,
     /// The number of entries in the leaves.
@@ -262,7 +262,7 @@ impl<K: BulkSink> BulkLoader<K> {
     }
 
     /// Writes the remaining pages. `root` is the page that the caller formats with the content of the root.
-    pub fn finish(mut self, root: PageId) -> Result<Loaded> {
+    pub fn finish(mut self, root: PageId) -> Result<BulkResult> {
         self.write_heap_page()?;
         let mut height = self.bottom;
         loop {
@@ -275,7 +275,7 @@ impl<K: BulkSink> BulkLoader<K> {
                 let packed = self.build(height, self.len(height), None, root, PageId::NONE);
                 let root = packed.ok_or_else(|| Error::corrupt(root, "the entries of a root do not fit in it"))?;
                 self.sink.finish()?;
-                return Ok(Loaded { root, entries: self.entries, pages: self.pages, level });
+                return Ok(BulkResult { root, entries: self.entries, pages: self.pages, level });
             };
             self.write_page(height, items, false)?;
             height += 1;

@@ -36,7 +36,7 @@ mod store;
 mod tests;
 mod verify;
 
-pub use bulk::{BulkLoader, BulkSink, Loaded};
+pub use bulk::{BulkLoader, BulkResult, BulkSink};
 pub use free::FreeProgress;
 pub use key_range::KeyRange;
 pub use leaf_copy::LeafCopy;

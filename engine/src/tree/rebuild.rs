@@ -4,7 +4,7 @@
 //! If no leaf covers a range, the new inner pages refer to a page that cannot be read. So a read of this range returns
 //! an error, as for a damaged leaf.
 
-use super::bulk::{BulkLoader, BulkSink, Loaded};
+use super::bulk::{BulkLoader, BulkResult, BulkSink};
 use super::long_key::is_long;
 use super::search::child_of;
 use super::split::fences;
@@ -100,7 +100,7 @@ impl Tree {
         store: &S,
         leaves: &[PageId],
         sink: K,
-    ) -> Result<Option<Loaded>> {
+    ) -> Result<Option<BulkResult>> {
         let mut found = Vec::new();
         for &id in leaves {
             match self.leaf(store, id) {

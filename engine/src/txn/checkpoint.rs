@@ -46,7 +46,7 @@ const SEGMENT_BYTES: (u64, u64) = (1 << 20, 16 << 20);
 
 /// The effect of a checkpoint on the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Segments {
+pub(crate) enum LogRotation {
     /// The log continues in a new segment. While a large transaction is applied it stays in the old one. Segments that
     /// no recovery needs are removed.
     Rotated,
@@ -66,50 +66,50 @@ pub(crate) struct Checkpoints {
     /// would add a file to the log.
     begun_segment: AtomicBool,
     /// The number of the last successful checkpoint and its effect on the log. Locked while a checkpoint runs.
-    succeeded: Mutex<Option<(u64, Segments)>>,
+    succeeded: Mutex<Option<(u64, LogRotation)>>,
 }
 
 impl Engine {
     /// Takes a checkpoint of everything that was committed before the call. All calls during one checkpoint share the
     /// next one.
-    pub(crate) fn checkpoint(&self) -> Result<Segments> {
-        let Some(store) = self.store.as_deref() else { return Ok(Segments::Rotated) };
+    pub(crate) fn checkpoint(&self) -> Result<LogRotation> {
+        let Some(store) = self.store.as_deref() else { return Ok(LogRotation::Rotated) };
         let before = self.checkpoints.begun.load(Ordering::Acquire);
         let mut succeeded = self.checkpoints.succeeded.lock();
         self.check_poison()?;
-        if let Some((_, segments)) = succeeded.filter(|(number, _)| *number > before) {
-            return Ok(segments);
+        if let Some((_, rotation)) = succeeded.filter(|(number, _)| *number > before) {
+            return Ok(rotation);
         }
         let number = self.checkpoints.begun.fetch_add(1, Ordering::AcqRel) + 1;
-        let segments = self.poison_on_panic("it took a checkpoint", || self.take_checkpoint(store));
-        let segments = segments.inspect_err(|cause| self.poison_if_unsynced(cause))?;
-        *succeeded = Some((number, segments));
-        Ok(segments)
+        let rotation = self.poison_on_panic("it took a checkpoint", || self.take_checkpoint(store));
+        let rotation = rotation.inspect_err(|cause| self.poison_if_unsynced(cause))?;
+        *succeeded = Some((number, rotation));
+        Ok(rotation)
     }
 
-    fn take_checkpoint(&self, store: &dyn PageStore) -> Result<Segments> {
+    fn take_checkpoint(&self, store: &dyn PageStore) -> Result<LogRotation> {
         let log = self.log()?;
         // Most of the log becomes durable before the apply lock is taken, so that commits wait for it only briefly.
         self.sync_log(log)?;
         if !self.checkpoints.begun_segment.load(Ordering::Acquire) {
             self.prepare_segment(log)?;
         }
-        let (segments, redo, unfinished) = {
+        let (rotation, redo, unfinished) = {
             let _between_batches = self.apply.lock();
             // The value from this moment is used: the transaction may end in memory before its end is durable.
             let unfinished = Lsn(self.unfinished.load(Ordering::Acquire));
-            let (segments, redo) = match unfinished {
+            let (rotation, redo) = match unfinished {
                 Lsn::MAX if !self.checkpoints.begun_segment.load(Ordering::Acquire) => {
-                    let (segments, redo) = self.rotate(log)?;
-                    self.checkpoints.begun_segment.store(segments == Segments::Rotated, Ordering::Release);
-                    (segments, redo)
+                    let (rotation, redo) = self.rotate(log)?;
+                    self.checkpoints.begun_segment.store(rotation == LogRotation::Rotated, Ordering::Release);
+                    (rotation, redo)
                 }
                 // No segment can be removed until the large transaction ends. The current segment has room for the rest
                 // of that transaction.
-                _ => (Segments::Rotated, self.sync_log(log)?),
+                _ => (LogRotation::Rotated, self.sync_log(log)?),
             };
             self.redo_work.begin(log.written());
-            (segments, redo, unfinished)
+            (rotation, redo, unfinished)
         };
         self.pool.flush_before_while(redo, || self.check_poison())?;
         let redo = redo.min(unfinished);
@@ -126,9 +126,9 @@ impl Engine {
             }
             Ok(()) => {}
         }
-        self.release_withheld(redo);
+        self.release_pending_frees(redo);
         self.move_end(store);
-        Ok(segments)
+        Ok(rotation)
     }
 
     /// Makes the file of the next log segment ready, so that commits do not wait for it. An error that does not
@@ -146,19 +146,19 @@ impl Engine {
     /// Lets the log continue in a new segment. If none can be begun, it stays in the old one. Also returns an LSN from
     /// which a recovery can read, and before which all is durable: the start of the new segment, or the end of the log.
     /// The caller must hold the apply lock.
-    fn rotate(&self, log: &Log) -> Result<(Segments, Lsn)> {
-        let segments = match log.rotate() {
-            Ok(start) => return Ok((Segments::Rotated, start)),
+    fn rotate(&self, log: &Log) -> Result<(LogRotation, Lsn)> {
+        let rotation = match log.rotate() {
+            Ok(start) => return Ok((LogRotation::Rotated, start)),
             Err(cause @ Error::Poisoned { .. }) => {
                 self.poison(&cause);
                 return Err(cause);
             }
             Err(cause) => {
                 tracing::warn!(%cause, "cannot begin a log segment: the log continues in the old one");
-                if matches!(cause, Error::Full { .. }) { Segments::Stuck } else { Segments::Postponed }
+                if matches!(cause, Error::Full { .. }) { LogRotation::Stuck } else { LogRotation::Postponed }
             }
         };
-        Ok((segments, self.sync_log(log)?))
+        Ok((rotation, self.sync_log(log)?))
     }
 
     /// Makes the log durable up to the end that it has now, and returns that LSN.
@@ -204,12 +204,12 @@ impl Engine {
         if !self.is_segment_long() {
             return Ok(false);
         }
-        let (segments, _) = self.poison_on_panic("it began a log segment", || self.rotate(log))?;
-        if segments != Segments::Rotated {
+        let (rotation, _) = self.poison_on_panic("it began a log segment", || self.rotate(log))?;
+        if rotation != LogRotation::Rotated {
             // The next attempt is made when the log has grown by `Engine::segment_bytes` again.
             log.postpone_rotation();
         }
-        Ok(segments == Segments::Rotated)
+        Ok(rotation == LogRotation::Rotated)
     }
 
     /// Removes the spare files, and keeps none during `work`, which needs their space.
@@ -220,15 +220,15 @@ impl Engine {
         done
     }
 
-    /// Freezes the store between two batches and makes its state durable. The redo point moves to `redo`, if there is
-    /// one.
+    /// Notes the state of the store between two batches and makes it durable. The redo point moves to `redo`, if there
+    /// is one.
     fn finish_store(&self, store: &dyn PageStore, redo: Option<Lsn>) -> Result<()> {
         let log = self.log()?;
-        let (frozen, store_lsn, maps) = {
+        let (token, store_lsn, maps) = {
             let _between_batches = self.apply.lock();
             // A commit that has failed meanwhile takes back pages that the log already contains.
             self.check_poison()?;
-            (store.freeze(), log.appended(), self.map_count())
+            (store.begin_checkpoint(), log.appended(), self.map_count())
         };
         log.make_durable(store_lsn).inspect_err(|cause| self.poison(cause))?;
         let mut meta = store.file().meta();
@@ -237,7 +237,7 @@ impl Engine {
         if let Some(redo) = redo {
             (meta.redo, meta.epoch) = (redo, log.epoch());
         }
-        store.finish(frozen, meta)
+        store.finish(token, meta)
     }
 
     /// Takes a checkpoint of the places: superseded images can be overwritten then. Call it if

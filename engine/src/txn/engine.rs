@@ -13,8 +13,8 @@ use super::log_slot::LogSlot;
 use super::redo_work::{RedoBounds, RedoWork};
 use super::space::page_ids::PageIds;
 use super::space::page_set::PageSet;
+use super::space::pending_frees::PendingFrees;
 use super::space::reclaim::Waiting;
-use super::space::withheld::Withheld;
 use super::stats::Recovery;
 use super::versions::Versions;
 use super::versions::snapshots::Snapshots;
@@ -59,7 +59,7 @@ pub(crate) struct Engine {
     /// Leaves that were split because they missed the targets of their tables.
     pub(super) overflow_splits: AtomicU64,
     /// Ids that were freed and must not be used again yet.
-    pub(super) withheld: Withheld,
+    pub(super) pending_frees: PendingFrees,
     pub(super) maps: Mutex<BTreeSet<PageId>>,
     /// Locked from the promise of room for unlogged pages until the pages are written.
     pub(super) unlogged_room: Mutex<()>,
@@ -99,7 +99,7 @@ impl Engine {
             detached: Mutex::default(),
             frees: AtomicU64::new(0),
             overflow_splits: AtomicU64::new(0),
-            withheld: Withheld::default(),
+            pending_frees: PendingFrees::default(),
             maps: Mutex::default(),
             unlogged_room: Mutex::default(),
             poisoned: AtomicBool::new(false),
@@ -154,7 +154,7 @@ impl Engine {
     pub(crate) fn write_dirty_pages(&self) -> Result<bool> {
         self.check_poison()?;
         let mut found = false;
-        while self.pool.stock_step().inspect_err(|cause| self.poison_if_unsynced(cause))? > 0 {
+        while self.pool.refill_step().inspect_err(|cause| self.poison_if_unsynced(cause))? > 0 {
             found = true;
         }
         Ok(found)

@@ -354,7 +354,7 @@ fn set_u32(bytes: &mut [u8], at: usize, value: u32) {
 
 /// Offsets in a superblock: its sequence number, the bytes of the store, and its checksum.
 const SEQUENCE: usize = 32;
-const OWN: usize = 84;
+const STORE_HEADER: usize = 84;
 const CHECKSUM: usize = 4092;
 
 /// A golden file whose newest superblock leads to other values: those of the place of its dictionary, and perhaps
@@ -364,18 +364,18 @@ fn forged(store: StoreKind, forgeries: &[Forgery], count: Option<u32>) -> Result
     let path = format!("{}/tests/golden/{name}.duramen", env!("CARGO_MANIFEST_DIR"));
     let mut file = std::fs::read(path).unwrap();
     let newest = if u32_at(&file, SEQUENCE) > u32_at(&file, 4096 + SEQUENCE) { 0 } else { 4096 };
-    let own = newest + OWN;
+    let header = newest + STORE_HEADER;
     if store == StoreKind::Shadow {
-        forgeries.iter().for_each(|(at, value)| set_u32(&mut file, own + 420 + at, *value));
-        count.iter().for_each(|count| file[own + 18..own + 20].copy_from_slice(&(*count as u16).to_le_bytes()));
+        forgeries.iter().for_each(|(at, value)| set_u32(&mut file, header + 420 + at, *value));
+        count.iter().for_each(|count| file[header + 18..header + 20].copy_from_slice(&(*count as u16).to_le_bytes()));
     } else {
         // The places are at the end of the directory.
-        let (start, len) = (512 * u32_at(&file, own) as usize, u32_at(&file, own + 8) as usize);
-        assert_eq!(checksum(&file[start..start + len]), u32_at(&file, own + 16));
+        let (start, len) = (512 * u32_at(&file, header) as usize, u32_at(&file, header + 8) as usize);
+        assert_eq!(checksum(&file[start..start + len]), u32_at(&file, header + 16));
         forgeries.iter().for_each(|(at, value)| set_u32(&mut file, start + len - 16 + at, *value));
         let crc = checksum(&file[start..start + len]);
-        set_u32(&mut file, own + 16, crc);
-        count.iter().for_each(|count| set_u32(&mut file, own + 24, *count));
+        set_u32(&mut file, header + 16, crc);
+        count.iter().for_each(|count| set_u32(&mut file, header + 24, *count));
     }
     let crc = checksum(&file[newest..newest + CHECKSUM]);
     set_u32(&mut file, newest + CHECKSUM, crc);

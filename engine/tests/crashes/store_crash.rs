@@ -135,7 +135,7 @@ struct Run {
     checkpoints: Vec<u64>,
     acknowledged: u64,
     /// Pages that were dropped, with the LSN of that, whose ids must not be used yet.
-    withheld: BTreeMap<u32, u64>,
+    pending_frees: BTreeMap<u32, u64>,
     /// The end of the log.
     end: u64,
 }
@@ -154,7 +154,7 @@ impl Run {
             changed: BTreeMap::new(),
             checkpoints: vec![FIRST_LSN],
             acknowledged: FIRST_LSN,
-            withheld: BTreeMap::new(),
+            pending_frees: BTreeMap::new(),
             end: FIRST_LSN,
         };
         run.mark();
@@ -187,7 +187,7 @@ impl Run {
             changed: BTreeMap::new(),
             checkpoints: self.checkpoints[..=known].to_vec(),
             acknowledged: redo,
-            withheld: BTreeMap::new(),
+            pending_frees: BTreeMap::new(),
             end,
         };
         run.log.values_mut().for_each(|log| log.retain(|(lsn, _)| *lsn <= end));
@@ -209,7 +209,7 @@ impl Run {
             if log.iter().any(|(lsn, page)| *lsn >= redo && page.is_none()) && !self.store.file().kind().reuses_ids() {
                 // Redo does not look at a page that the log frees.
                 self.store.drop_page(PageId(id))?;
-                self.withheld.insert(id, self.end);
+                self.pending_frees.insert(id, self.end);
                 continue;
             }
             if changed.contains(&id) {
@@ -316,7 +316,7 @@ impl Run {
     ) -> Result<()> {
         let now = self.pages();
         let mut new = BTreeMap::new();
-        for id in ids.filter(|id| !self.withheld.contains_key(id)).collect::<BTreeSet<u32>>() {
+        for id in ids.filter(|id| !self.pending_frees.contains_key(id)).collect::<BTreeSet<u32>>() {
             let before = now.get(&id).map(Vec::as_slice);
             let Some(page) = change(id, self.end + 1, before) else { continue };
             self.end += 1;
@@ -353,25 +353,25 @@ impl Run {
             self.log.entry(id).or_default().push((self.end, None));
             self.changed.remove(&id);
             if !self.store.file().kind().reuses_ids() {
-                self.withheld.insert(id, self.end);
+                self.pending_frees.insert(id, self.end);
             }
             self.store.drop_page(PageId(id)).unwrap();
         }
         self.mark();
     }
 
-    /// Changes go on between the freeze and the end of the checkpoint, as they do beside a running database.
+    /// Changes go on between the beginning and the end of the checkpoint, as they do beside a running database.
     fn checkpoint(&mut self, meanwhile: impl Iterator<Item = u32>) -> Result<()> {
         self.end += 1;
         let redo = self.end;
         self.checkpoints.push(redo);
-        let frozen = self.store.freeze();
+        let token = self.store.begin_checkpoint();
         self.change(meanwhile)?;
-        self.store.finish(frozen, self.shape.meta(redo))?;
+        self.store.finish(token, self.shape.meta(redo))?;
         self.acknowledged = redo;
-        let free: Vec<u32> = self.withheld.iter().filter(|(_, lsn)| **lsn < redo).map(|(id, _)| *id).collect();
+        let free: Vec<u32> = self.pending_frees.iter().filter(|(_, lsn)| **lsn < redo).map(|(id, _)| *id).collect();
         for id in free {
-            self.withheld.remove(&id);
+            self.pending_frees.remove(&id);
             self.store.discard_page(PageId(id));
         }
         self.mark();

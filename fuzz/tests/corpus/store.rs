@@ -76,7 +76,7 @@ fn write_store_corpus() {
     let location = store.write_unlogged(&[(PageId(300), packed)]).unwrap()[0];
     let place = bytes::get_u64(&location, 0);
     let (offset, len) = ((place & ((1 << 40) - 1)) as usize * 512, (place >> 40) as usize * 512);
-    store.finish(store.freeze(), meta()).unwrap();
+    store.finish(store.begin_checkpoint(), meta()).unwrap();
     store.file().write_meta(meta()).unwrap();
     store.shrink(0).unwrap();
     let whole = file();

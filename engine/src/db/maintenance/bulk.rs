@@ -46,7 +46,7 @@ impl<'t> Sink<'t> {
     pub(crate) fn for_table(tx: &'t WriteTransaction, table: TableId, policy: PagePolicy) -> Sink<'t> {
         let engine = &tx.shared.engine;
         let compression = engine.compression();
-        let dictionary = compression.and_then(|compression| compression.primed(table, policy));
+        let dictionary = compression.and_then(|compression| compression.compression_dictionary(table, policy));
         Sink {
             tx,
             fill: TargetFill::new(policy, engine.page_size(), compression, dictionary),

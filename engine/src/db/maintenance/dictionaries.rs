@@ -13,7 +13,9 @@ use crate::db::Database;
 use crate::db::catalog::dictionary::{DictionaryEntry, dictionaries};
 use crate::db::transaction::read::each_table;
 use crate::page::Page;
-use crate::store::{Dictionary, DictionaryId, MOST_DICTIONARIES, PageCompression, PagePolicy, PageStore, Primed};
+use crate::store::{
+    CompressionDictionary, Dictionary, DictionaryId, MOST_DICTIONARIES, PageCompression, PagePolicy, PageStore,
+};
 use crate::txn::Durability;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -88,7 +90,7 @@ impl Database {
             return Ok(HashSet::new());
         }
         self.checkpoint()?;
-        let current = |table, policy| compression.primed(table, policy);
+        let current = |table, policy| compression.compression_dictionary(table, policy);
         let gains = gains(compression, &*store, engine.page_size(), &wanted, current, progress)?;
         let room = MOST_DICTIONARIES.saturating_sub(dictionaries(engine, crate::base::Lsn::MAX)?.len());
         let gains: Vec<(TableId, Gain)> = gains.into_iter().filter(|(_, gain)| gain.pays).take(room).collect();
@@ -169,7 +171,7 @@ pub(super) fn gains(
     store: &dyn PageStore,
     page_size: usize,
     wanted: &[(TableId, PagePolicy)],
-    current: impl Fn(TableId, PagePolicy) -> Option<Arc<Primed>>,
+    current: impl Fn(TableId, PagePolicy) -> Option<Arc<CompressionDictionary>>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<(TableId, Gain)>> {
     let mut sampled: HashMap<TableId, SampledPages> =

@@ -4,8 +4,8 @@
 use super::strategy::scaled;
 use crate::base::limits::PAGE_HEADER;
 use crate::store::{
-    Compression, DICTIONARY_COPIES, Dictionary, DictionaryId, PagePolicy, Places, Primed, Trial, sealed_dictionary,
-    train,
+    Compression, CompressionDictionary, DICTIONARY_COPIES, Dictionary, DictionaryId, PagePolicy, Places, Trial,
+    sealed_dictionary, train,
 };
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ pub(super) fn gain(
     policy: PagePolicy,
     places: Places,
     page_size: usize,
-    current: Option<Arc<Primed>>,
+    current: Option<Arc<CompressionDictionary>>,
     mut step_done: impl FnMut(),
 ) -> Option<Gain> {
     let Compression::Zstd(level) = policy.compression else { return None };
@@ -93,8 +93,8 @@ pub(super) fn gain(
     let joined: Vec<u8> = even(true).flat_map(|(page, _)| page).copied().collect();
     let lengths: Vec<usize> = even(true).map(|(page, _)| page.len()).collect();
     let mut trial = Trial::default();
-    let mut stored = |primed: Option<&Primed>| -> u64 {
-        let run = |(page, _): (&Vec<u8>, usize)| trial.run_with(policy.compression, primed, page);
+    let mut stored = |cdict: Option<&CompressionDictionary>| -> u64 {
+        let run = |(page, _): (&Vec<u8>, usize)| trial.run_with(policy.compression, cdict, page);
         even(false).map(run).map(|result| result.place_bytes(policy, &places)).sum()
     };
     let before = stored(current.as_deref());
@@ -102,8 +102,9 @@ pub(super) fn gain(
     let scale = scale * pages.seen as f64 / even(false).count().max(1) as f64;
     let mut try_out = |trained: Vec<u8>| {
         let sealed = sealed_dictionary(DictionaryId(u32::MAX), &trained);
-        let primed = Dictionary::open(&sealed).and_then(|dictionary| Primed::new(Arc::new(dictionary), level))?;
-        let saved = before.saturating_sub(stored(Some(&primed)));
+        let cdict =
+            Dictionary::open(&sealed).and_then(|dictionary| CompressionDictionary::new(Arc::new(dictionary), level))?;
+        let saved = before.saturating_sub(stored(Some(&cdict)));
         let (bytes, saved_bytes) = (bytes_of(sealed.len(), &places, page_size), scaled(saved, scale));
         let saving = saved as f64 / before.max(1) as f64;
         let pays = saved_bytes > bytes && saving >= LEAST_SAVING;

@@ -1,7 +1,7 @@
 //! [`TargetFill`]: how full a bulk load fills leaves that must compress to the target of their table.
 
 use crate::page::Page;
-use crate::store::{Compression, Overflow, PageCompression, PagePolicy, Primed, Target, Trial};
+use crate::store::{Compression, CompressionDictionary, Overflow, PageCompression, PagePolicy, Target, Trial};
 use std::sync::Arc;
 
 /// How full leaves may be, so that nearly all of them compress to the target of their table. Only tables that split
@@ -14,7 +14,7 @@ pub(super) struct TargetFill {
 /// The sizes of leaves after compression.
 struct LeafSizes {
     compression: Compression,
-    dictionary: Option<Arc<Primed>>,
+    dictionary: Option<Arc<CompressionDictionary>>,
     trial: Trial,
     /// The part of a page that meets the target without compression.
     least: f32,
@@ -39,7 +39,7 @@ impl TargetFill {
         policy: PagePolicy,
         page_size: usize,
         compression: Option<&PageCompression>,
-        dictionary: Option<Arc<Primed>>,
+        dictionary: Option<Arc<CompressionDictionary>>,
     ) -> TargetFill {
         let most = match policy {
             PagePolicy { overflow: Overflow::Spill, .. } | PagePolicy { target: Target::Fit, .. } => None,

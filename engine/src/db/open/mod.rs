@@ -143,7 +143,7 @@ impl Builder {
             engine.poison(cause);
         }
         let log_bytes = redone.log_bytes;
-        engine.withhold(redone.end, redone.freed.iter());
+        engine.add_pending_frees(redone.end, redone.freed.iter());
         engine.load_maps(high, &reserved, &redone.freed, missing.as_ref().map(|(_, cause)| cause))?;
         engine.finish_opening(&catalog_tree(), redone, !opened.meta.clean, is_new(&meta))?;
         if !opened.meta.clean {

@@ -1,6 +1,6 @@
 //! Compresses and decompresses the bytes of a page. A coder keeps its memory from one page to the next.
 
-use super::dictionary::{Dictionary, DictionaryId, Primed};
+use super::dictionary::{CompressionDictionary, Dictionary, DictionaryId};
 use super::{Compression, Encoding, lz4, zlib};
 use crate::base::{Error, PageId};
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Coders {
     pub(in crate::store) fn compress(
         &mut self,
         compression: Compression,
-        primed: Option<&Primed>,
+        cdict: Option<&CompressionDictionary>,
         packed: &[u8],
         most: usize,
         out: &mut Vec<u8>,
@@ -80,8 +80,8 @@ impl Coders {
                 let room = most.min(out.len());
                 out.get_mut(..room).and_then(|room| self.lz4.get_or_insert_default().compress(packed, room))
             }
-            Compression::Zstd(level) => match primed {
-                Some(primed) => self.zstd_with(primed, packed, out),
+            Compression::Zstd(level) => match cdict {
+                Some(cdict) => self.zstd_with(cdict, packed, out),
                 None => self.zstd(level, packed, out),
             },
             Compression::Zlib(level) => self.zlib.compress(level, packed, out),
@@ -93,7 +93,7 @@ impl Coders {
         if again.len() < packed.len() {
             again.resize(packed.len(), 0);
         }
-        let find = |_: DictionaryId| primed.map(|primed| primed.dictionary.clone());
+        let find = |_: DictionaryId| cdict.map(|cdict| cdict.dictionary.clone());
         let room = again.get_mut(..packed.len())?;
         let is_right = self.decompress(encoding, out, &find, room) == Ok(packed.len()) && *room == *packed;
         self.again = again;
@@ -141,11 +141,11 @@ impl Coders {
     }
 
     #[cfg(feature = "zstd")]
-    fn zstd_with(&mut self, primed: &Primed, packed: &[u8], out: &mut [u8]) -> Option<usize> {
+    fn zstd_with(&mut self, cdict: &CompressionDictionary, packed: &[u8], out: &mut [u8]) -> Option<usize> {
         if self.with_dictionary.is_none() {
             self.with_dictionary = zstd::zstd_safe::CCtx::try_create();
         }
-        self.with_dictionary.as_mut()?.compress_using_cdict(out, packed, &primed.encoder).ok()
+        self.with_dictionary.as_mut()?.compress_using_cdict(out, packed, &cdict.encoder).ok()
     }
 
     #[cfg(feature = "zstd")]
@@ -172,7 +172,7 @@ impl Coders {
     }
 
     #[cfg(not(feature = "zstd"))]
-    fn zstd_with(&mut self, _primed: &Primed, _packed: &[u8], _out: &mut [u8]) -> Option<usize> {
+    fn zstd_with(&mut self, _cdict: &CompressionDictionary, _packed: &[u8], _out: &mut [u8]) -> Option<usize> {
         None
     }
 

@@ -1,20 +1,20 @@
 //! [`Dictionaries`]: the dictionaries of a database, and which of them new images use.
 
-use super::dictionary::{Dictionary, DictionaryId, DictionaryPlace, Primed};
+use super::dictionary::{CompressionDictionary, Dictionary, DictionaryId, DictionaryPlace};
 use crate::base::TableId;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The most dictionaries that are kept prepared for compression. Each takes about a megabyte.
-const MOST_PRIMED: usize = 16;
+const MOST_CDICTS: usize = 16;
 
 /// The dictionaries of a database.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Dictionaries {
     known: RwLock<BTreeMap<DictionaryId, KnownDictionary>>,
     /// The dictionaries that were used last, the latest one at the end.
-    primed: Mutex<Vec<Arc<Primed>>>,
+    cdicts: Mutex<Vec<Arc<CompressionDictionary>>>,
 }
 
 #[derive(Debug)]
@@ -55,18 +55,18 @@ impl Dictionaries {
     }
 
     /// The dictionary for new images of a table, prepared for a level.
-    pub(super) fn for_table(&self, table: TableId, level: u8) -> Option<Arc<Primed>> {
+    pub(super) fn for_table(&self, table: TableId, level: u8) -> Option<Arc<CompressionDictionary>> {
         let dictionary = self.active_of(table)?;
-        let mut primed = self.primed.lock();
-        let is_it = |one: &Arc<Primed>| one.dictionary.id() == dictionary.id() && one.level == level;
-        let found = match primed.iter().position(is_it) {
-            Some(at) => primed.remove(at),
-            None => Arc::new(Primed::new(dictionary, level)?),
+        let mut cdicts = self.cdicts.lock();
+        let is_it = |one: &Arc<CompressionDictionary>| one.dictionary.id() == dictionary.id() && one.level == level;
+        let found = match cdicts.iter().position(is_it) {
+            Some(at) => cdicts.remove(at),
+            None => Arc::new(CompressionDictionary::new(dictionary, level)?),
         };
-        if primed.len() >= MOST_PRIMED {
-            primed.remove(0);
+        if cdicts.len() >= MOST_CDICTS {
+            cdicts.remove(0);
         }
-        primed.push(found.clone());
+        cdicts.push(found.clone());
         Some(found)
     }
 
@@ -126,7 +126,7 @@ impl Dictionaries {
             known.usage = known.usage.max(usage);
         }
         if usage > Usage::Active {
-            self.primed.lock().retain(|primed| primed.dictionary.id() != id);
+            self.cdicts.lock().retain(|cdict| cdict.dictionary.id() != id);
         }
     }
 

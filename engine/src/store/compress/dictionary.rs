@@ -117,33 +117,33 @@ impl Dictionary {
     }
 }
 
-/// A dictionary, prepared for compression with a level.
-pub(crate) struct Primed {
+/// A dictionary, prepared for compression with a level: a CDict of Zstandard.
+pub(crate) struct CompressionDictionary {
     pub(super) dictionary: Arc<Dictionary>,
     pub(super) level: u8,
     #[cfg(feature = "zstd")]
     pub(super) encoder: zstd::zstd_safe::CDict<'static>,
 }
 
-impl std::fmt::Debug for Primed {
+impl std::fmt::Debug for CompressionDictionary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Primed")
+        f.debug_struct("CompressionDictionary")
             .field("dictionary", &self.dictionary)
             .field("level", &self.level)
             .finish_non_exhaustive()
     }
 }
 
-impl Primed {
+impl CompressionDictionary {
     /// Prepares a dictionary; `None` if it is none for Zstandard.
     #[cfg(feature = "zstd")]
-    pub(crate) fn new(dictionary: Arc<Dictionary>, level: u8) -> Option<Primed> {
+    pub(crate) fn new(dictionary: Arc<Dictionary>, level: u8) -> Option<CompressionDictionary> {
         let encoder = zstd::zstd_safe::CDict::try_create(&dictionary.bytes, level.into())?;
-        Some(Primed { dictionary, level, encoder })
+        Some(CompressionDictionary { dictionary, level, encoder })
     }
 
     #[cfg(not(feature = "zstd"))]
-    pub(crate) fn new(_dictionary: Arc<Dictionary>, _level: u8) -> Option<Primed> {
+    pub(crate) fn new(_dictionary: Arc<Dictionary>, _level: u8) -> Option<CompressionDictionary> {
         None
     }
 }

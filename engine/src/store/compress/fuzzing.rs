@@ -1,7 +1,7 @@
 //! Makes dictionaries and frames of any bytes, for the fuzz targets. Nothing else may use this.
 
 use super::{
-    Coders, Compression, Dictionary, DictionaryId, DictionaryPlace, Encoding, PageCompression, Primed,
+    Coders, Compression, CompressionDictionary, Dictionary, DictionaryId, DictionaryPlace, Encoding, PageCompression,
     sealed_dictionary, train,
 };
 use crate::base::{PageId, Result};
@@ -30,8 +30,8 @@ pub fn activate(compression: &PageCompression, place: DictionaryPlace) {
 /// A frame of Zstandard that was compressed with the dictionary; `None` if the bytes are no dictionary.
 pub fn frame(sealed: &[u8], packed: &[u8]) -> Option<Vec<u8>> {
     let (level, mut out) = (3, Vec::new());
-    let primed = Primed::new(Arc::new(Dictionary::open(sealed)?), level)?;
-    Coders::default().compress(Compression::Zstd(level), Some(&primed), packed, packed.len(), &mut out)?;
+    let cdict = CompressionDictionary::new(Arc::new(Dictionary::open(sealed)?), level)?;
+    Coders::default().compress(Compression::Zstd(level), Some(&cdict), packed, packed.len(), &mut out)?;
     Some(out)
 }
 

@@ -27,9 +27,9 @@ mod zlib;
 
 pub(in crate::store) use coders::{Coders, DecompressError, Find, dictionary_of};
 pub(in crate::store) use dictionaries::Dictionaries;
+pub(crate) use dictionary::{CompressionDictionary, Dictionary, sealed_dictionary, train};
 pub(in crate::store) use dictionary::{DICTIONARY_BYTES, decode_dictionaries, encode_dictionaries};
 pub use dictionary::{DICTIONARY_COPIES, DictionaryId, DictionaryPlace, MOST_DICTIONARIES};
-pub(crate) use dictionary::{Dictionary, Primed, sealed_dictionary, train};
 pub(in crate::store) use dictionary_pages::{FoundParts, load as load_dictionaries};
 pub use pages::PageCompression;
 pub(in crate::store) use pages::{Job, Policies};

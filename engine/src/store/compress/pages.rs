@@ -4,8 +4,8 @@
 use super::attempts::Attempts;
 use super::totals::CompressionCounters;
 use super::{
-    Coders, Compression, CompressionTotals, Dictionaries, Dictionary, DictionaryId, DictionaryPlace, Encoding, Places,
-    Primed,
+    Coders, Compression, CompressionDictionary, CompressionTotals, Dictionaries, Dictionary, DictionaryId,
+    DictionaryPlace, Encoding, Places,
 };
 use crate::base::{PageId, TableId};
 use crate::page::Page;
@@ -207,8 +207,8 @@ impl PageCompression {
         let most = places.most_compressed(policy, packed.len()).filter(|_| is_tried());
         let encoding = most.and_then(|most| {
             let started = Instant::now();
-            let primed = self.primed(table, policy);
-            let encoding = coders.compress(policy.compression, primed.as_deref(), packed, most, out);
+            let cdict = self.compression_dictionary(table, policy);
+            let encoding = coders.compress(policy.compression, cdict.as_deref(), packed, most, out);
             self.attempts.note(table, encoding.is_some());
             self.counters.note_compressed(encoding.is_some(), started);
             encoding
@@ -223,7 +223,11 @@ impl PageCompression {
     }
 
     /// The dictionary with which pages of a table with this policy are compressed.
-    pub(crate) fn primed(&self, table: TableId, policy: PagePolicy) -> Option<Arc<Primed>> {
+    pub(crate) fn compression_dictionary(
+        &self,
+        table: TableId,
+        policy: PagePolicy,
+    ) -> Option<Arc<CompressionDictionary>> {
         match policy {
             PagePolicy { compression: Compression::Zstd(level), dictionary: true, .. } => {
                 self.dictionaries.for_table(table, level)

@@ -110,7 +110,7 @@ fn every_page_is_prepared_once_with_any_number_of_threads() {
 
 /// Pages that have much in common, and a dictionary that was trained on some of them.
 #[cfg(feature = "zstd")]
-fn primed(id: u32) -> (Vec<Vec<u8>>, Arc<Primed>) {
+fn cdict(id: u32) -> (Vec<Vec<u8>>, Arc<CompressionDictionary>) {
     let words = ["oak", "elm", "yew", "ash", "beech", "{\"height\":", "\"leaves\": \"lobed\"", "}, "];
     let mut rng = fastrand::Rng::with_seed(3);
     let mut page = || -> Vec<u8> { (0..300).flat_map(|_| words[rng.usize(..words.len())].bytes()).collect() };
@@ -118,7 +118,7 @@ fn primed(id: u32) -> (Vec<Vec<u8>>, Arc<Primed>) {
     let lengths: Vec<usize> = pages.iter().map(Vec::len).collect();
     let trained = train(&pages.concat(), &lengths, 4096).unwrap();
     let dictionary = Dictionary::open(&sealed_dictionary(DictionaryId(id), &trained)).unwrap();
-    (pages, Arc::new(Primed::new(Arc::new(dictionary), 3).unwrap()))
+    (pages, Arc::new(CompressionDictionary::new(Arc::new(dictionary), 3).unwrap()))
 }
 
 #[test]
@@ -139,16 +139,17 @@ fn a_page_that_misses_the_target_does_not_count_as_compressed() {
 #[cfg(feature = "zstd")]
 #[test]
 fn a_page_stays_uncompressed_if_decompressing_gives_other_bytes() {
-    let (pages, primed) = primed(5);
-    let mut altered = primed.dictionary.bytes.to_vec();
+    let (pages, cdict) = cdict(5);
+    let mut altered = cdict.dictionary.bytes.to_vec();
     let content = altered.len() / 2;
     altered[content..].iter_mut().for_each(|byte| *byte ^= 1);
     let dictionary = Arc::new(Dictionary::open(&sealed_dictionary(DictionaryId(5), &altered)).unwrap());
-    let right = Primed::new(primed.dictionary.clone(), 3).unwrap();
-    let wrong = Primed { dictionary, ..Primed::new(primed.dictionary.clone(), 3).unwrap() };
+    let right = CompressionDictionary::new(cdict.dictionary.clone(), 3).unwrap();
+    let wrong =
+        CompressionDictionary { dictionary, ..CompressionDictionary::new(cdict.dictionary.clone(), 3).unwrap() };
     let (mut coders, mut out) = (Coders::default(), Vec::new());
     for page in &pages[..20] {
-        let mut compress = |primed| coders.compress(Compression::Zstd(3), Some(primed), page, page.len(), &mut out);
+        let mut compress = |cdict| coders.compress(Compression::Zstd(3), Some(cdict), page, page.len(), &mut out);
         assert_eq!(compress(&right), Some(Encoding::Zstd));
         assert_eq!(compress(&wrong), None);
     }
@@ -159,14 +160,14 @@ fn a_page_stays_uncompressed_if_decompressing_gives_other_bytes() {
 fn a_frame_names_its_dictionary_and_needs_it() {
     let mut coders = Coders::default();
     for id in [1, 300, 70_000, u32::MAX] {
-        let (pages, primed) = primed(id);
+        let (pages, cdict) = cdict(id);
         let (mut with, mut without, mut again) = (Vec::new(), Vec::new(), vec![0; 8192]);
         let page = &pages[0];
-        let encoding = coders.compress(Compression::Zstd(3), Some(&primed), page, 8192, &mut with).unwrap();
+        let encoding = coders.compress(Compression::Zstd(3), Some(&cdict), page, 8192, &mut with).unwrap();
         coders.compress(Compression::Zstd(3), None, page, 8192, &mut without).unwrap();
         assert!(with.len() < without.len(), "{} and {}", with.len(), without.len());
         assert_eq!((dictionary_of(encoding, &with), dictionary_of(encoding, &without)), (Some(DictionaryId(id)), None));
-        let own = |_| Some(primed.dictionary.clone());
+        let own = |_| Some(cdict.dictionary.clone());
         assert_eq!(coders.decompress(encoding, &with, &own, &mut again), Ok(page.len()));
         assert_eq!(again[..page.len()], page[..]);
         assert_eq!(coders.decompress(encoding, &without, &own, &mut again), Ok(page.len()));
@@ -177,7 +178,7 @@ fn a_frame_names_its_dictionary_and_needs_it() {
             message.contains(&format!("page 9 is corrupt: its image needs dictionary {id}, which is")),
             "{message}"
         );
-        let (_, other) = self::primed(5);
+        let (_, other) = self::cdict(5);
         let wrong = coders.decompress(encoding, &with, &|_| Some(other.dictionary.clone()), &mut again);
         assert_eq!(wrong, Err(DecompressError::NoDictionary(DictionaryId(id))), "another dictionary");
         for at in 0..with.len() {
@@ -198,17 +199,20 @@ fn a_dictionary_is_used_from_when_it_is_active_until_it_is_retired() {
     let policy = PagePolicy { compression: Compression::Zstd(3), dictionary: true, ..PagePolicy::default() };
     let table = crate::base::TableId(7);
     let place = |id| DictionaryPlace { id: DictionaryId(id), table, firsts: [crate::base::PageId(id); 2] };
-    let used = || compression.primed(table, policy).map(|primed| primed.dictionary.id().0);
+    let used = || compression.compression_dictionary(table, policy).map(|cdict| cdict.dictionary.id().0);
     for id in [10, 11] {
-        let (_, primed) = primed(id);
+        let (_, cdict) = cdict(id);
         let before = used();
-        compression.dictionaries().add_new(place(id), primed.dictionary.clone());
+        compression.dictionaries().add_new(place(id), cdict.dictionary.clone());
         assert_eq!(used(), before);
         assert!(compression.dictionary_places().contains(&place(id)));
         compression.activate(DictionaryId(id), table);
         assert_eq!(used(), Some(id));
-        assert_eq!(compression.primed(table, PagePolicy { dictionary: false, ..policy }).map(|_| ()), None);
-        assert_eq!(compression.primed(crate::base::TableId(8), policy).map(|_| ()), None);
+        assert_eq!(
+            compression.compression_dictionary(table, PagePolicy { dictionary: false, ..policy }).map(|_| ()),
+            None
+        );
+        assert_eq!(compression.compression_dictionary(crate::base::TableId(8), policy).map(|_| ()), None);
     }
     compression.retire(&[DictionaryId(11)]);
     compression.activate(DictionaryId(11), table);

@@ -1,7 +1,7 @@
 //! Compresses pages only to measure it: the bytes that they would take in the file, and the time. Nothing is written
 //! here.
 
-use super::{Coders, Compression, DictionaryId, PagePolicy, Places, Primed};
+use super::{Coders, Compression, CompressionDictionary, DictionaryId, PagePolicy, Places};
 use std::time::{Duration, Instant};
 
 /// The coders and buffers of a series of trials.
@@ -54,10 +54,15 @@ impl Trial {
     }
 
     /// Compresses a packed page, with a dictionary if there is one.
-    pub(crate) fn run_with(&mut self, compression: Compression, primed: Option<&Primed>, packed: &[u8]) -> TrialResult {
+    pub(crate) fn run_with(
+        &mut self,
+        compression: Compression,
+        cdict: Option<&CompressionDictionary>,
+        packed: &[u8],
+    ) -> TrialResult {
         let begun = Instant::now();
         let most = packed.len().saturating_sub(1);
-        let encoding = self.coders.compress(compression, primed, packed, most, &mut self.compressed);
+        let encoding = self.coders.compress(compression, cdict, packed, most, &mut self.compressed);
         let result = TrialResult {
             packed: packed.len(),
             compressed: encoding.map(|_| self.compressed.len()),
@@ -67,7 +72,7 @@ impl Trial {
         let Some(encoding) = encoding else { return result };
         self.again.resize(packed.len(), 0);
         let begun = Instant::now();
-        let find = |_: DictionaryId| primed.map(|primed| primed.dictionary.clone());
+        let find = |_: DictionaryId| cdict.map(|cdict| cdict.dictionary.clone());
         let len = self.coders.decompress(encoding, &self.compressed, &find, &mut self.again);
         debug_assert_eq!(len, Ok(packed.len()));
         TrialResult { read_time: begun.elapsed(), ..result }

@@ -1,5 +1,5 @@
-//! Eviction, if the stock has no frame and none could be added: a clock over the frames chooses the page to evict. It
-//! only tries to take latches, for a millisecond at most, so that a thread that holds latches never waits here until
+//! Eviction, if the free list has no frame and none could be added: a clock over the frames chooses the page to evict.
+//! It only tries to take latches, for a millisecond at most, so that a thread that holds latches never waits here until
 //! another thread releases one. It compresses and writes a changed page without a latch; other threads read and change
 //! the page meanwhile. Then the page is evicted only if it is still unchanged and not in use.
 //!

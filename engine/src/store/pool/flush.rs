@@ -1,4 +1,4 @@
-//! Writes changed pages that stay in memory: for the stock, and for checkpoints. The caller decides when.
+//! Writes changed pages that stay in memory: for the free list, and for checkpoints. The caller decides when.
 //!
 //! A page is copied under its shared latch, and the copy is written without a latch. Meanwhile the frame is marked as
 //! being written: it is not evicted, it is not written by another thread, and freeing its page waits. So no older image
@@ -29,7 +29,7 @@ pub(super) struct Flusher {
 
 /// The groups that are being written now.
 #[derive(Default)]
-pub(super) struct Writing {
+pub(super) struct WriteGroups {
     /// How many groups have been begun.
     begun: u64,
     /// The numbers of those that have not ended.
@@ -45,8 +45,8 @@ pub(super) struct FlushOutcome {
     pub(super) left: usize,
 }
 
-/// A frame that is marked as being written.
-struct Claim<'p> {
+/// A page whose frame is marked as being written.
+struct BatchPage<'p> {
     frame: &'p Frame,
     /// Its first change.
     rec: u64,
@@ -54,30 +54,30 @@ struct Claim<'p> {
     base: Base,
 }
 
-/// Frames that are marked as being written. Dropping it removes the marks, even after a panic, because a thread that
-/// frees such a page waits for that.
-struct Claimed<'p> {
+/// Pages whose frames are marked as being written. Dropping it removes the marks, even after a panic, because a thread
+/// that frees such a page waits for that.
+struct WriteBatch<'p> {
     pool: &'p Pool,
     /// The number of the group.
     number: u64,
-    frames: Vec<Claim<'p>>,
+    pages: Vec<BatchPage<'p>>,
     /// The store has them.
     written: bool,
 }
 
-impl<'p> Claimed<'p> {
-    fn begin(pool: &'p Pool, pages: usize) -> Claimed<'p> {
+impl<'p> WriteBatch<'p> {
+    fn begin(pool: &'p Pool, pages: usize) -> WriteBatch<'p> {
         let mut writing = pool.writing.0.lock();
         writing.begun += 1;
         let number = writing.begun;
         writing.groups.push(number);
-        Claimed { pool, number, frames: Vec::with_capacity(pages), written: false }
+        WriteBatch { pool, number, pages: Vec::with_capacity(pages), written: false }
     }
 }
 
-impl Drop for Claimed<'_> {
+impl Drop for WriteBatch<'_> {
     fn drop(&mut self) {
-        for Claim { frame, rec, changed, base } in &self.frames {
+        for BatchPage { frame, rec, changed, base } in &self.pages {
             if !self.written {
                 frame.mark_dirty(Lsn(*rec), &self.pool.counters.dirty);
             }
@@ -87,7 +87,7 @@ impl Drop for Claimed<'_> {
             frame.writing.store(false, Ordering::Release);
         }
         // Not before: until now the copies needed places, beside those of pages that were changed again.
-        self.pool.counters.dirty.fetch_sub(self.frames.len() as u64, Ordering::Release);
+        self.pool.counters.dirty.fetch_sub(self.pages.len() as u64, Ordering::Release);
         let mut writing = self.pool.writing.0.lock();
         writing.groups.retain(|number| *number != self.number);
         writing.failed += u64::from(!self.written);
@@ -174,7 +174,7 @@ impl Pool {
         until: Lsn,
     ) -> Result<FlushOutcome> {
         let mut outcome = FlushOutcome::default();
-        let mut claimed = Claimed::begin(self, group.len());
+        let mut batch = WriteBatch::begin(self, group.len());
         let mut newest = Lsn::ZERO;
         let mut writer = backing.store.writer();
         for &(id, index) in group {
@@ -200,21 +200,21 @@ impl Pool {
             let changed = frame.take_changed();
             // A later change, under the exclusive latch, makes it dirty again.
             frame.mark_copied();
-            claimed.frames.push(Claim { frame, rec, changed, base: Base::Stays });
+            batch.pages.push(BatchPage { frame, rec, changed, base: Base::Stays });
             let base = writer.push(id, &page, changed);
-            if let Some(claim) = claimed.frames.last_mut() {
-                claim.base = base;
+            if let Some(page) = batch.pages.last_mut() {
+                page.base = base;
             }
             newest = newest.max(lsn);
         }
-        if !claimed.frames.is_empty() {
+        if !batch.pages.is_empty() {
             if newest >= backing.watermark.durable() {
                 backing.watermark.make_durable(backing.watermark.appended())?;
             }
             writer.write()?;
         }
-        claimed.written = true;
-        self.counters.writes.fetch_add(claimed.frames.len() as u64, Ordering::Relaxed);
+        batch.written = true;
+        self.counters.writes.fetch_add(batch.pages.len() as u64, Ordering::Relaxed);
         Ok(outcome)
     }
 }

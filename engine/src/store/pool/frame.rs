@@ -42,8 +42,8 @@ pub(super) struct Frame<W: ?Sized = [u64]> {
     pub(super) writing: AtomicBool,
     /// The page is being read from the store, under the exclusive latch.
     pub(super) loading: AtomicBool,
-    /// The frame is in the stock.
-    pub(super) in_stock: AtomicBool,
+    /// The frame is in the free list.
+    pub(super) is_free: AtomicBool,
     unused: [u8; UNUSED],
     pub(super) latch: RwLock<W>,
 }
@@ -59,7 +59,7 @@ impl<const WORDS: usize> Frame<[u64; WORDS]> {
             referenced: AtomicBool::new(false),
             writing: AtomicBool::new(false),
             loading: AtomicBool::new(false),
-            in_stock: AtomicBool::new(false),
+            is_free: AtomicBool::new(false),
             unused: [0; UNUSED],
             latch: RwLock::new([0; WORDS]),
         }

@@ -1,5 +1,5 @@
 //! The buffer pool: it finds the frame of a page, and reads a missing page into a frame. `evict` chooses the frames to
-//! reuse, `stock` keeps frames ready for that, and `flush` writes pages.
+//! reuse, `free_frames` keeps frames ready for that, and `flush` writes pages.
 //!
 //! The pool uses array translation: an array from page id to frame instead of a hash table. The page of a frame changes
 //! only under the frame's exclusive latch. So a thread that holds the latch and finds the right page id in the frame
@@ -12,18 +12,19 @@ mod evict;
 mod flush;
 pub(super) mod frame;
 mod frames;
+mod free_frames;
 mod growing;
 mod huge;
 pub(super) mod prefetch;
-mod stock;
 
 use crate::base::limits::PAGE_FRONT;
 use crate::base::watermark::Watermark;
 use crate::base::{Error, PageId, Result};
 use crate::store::{ChangedParts, PageStore};
-use flush::{Flusher, Writing};
+use flush::{Flusher, WriteGroups};
 use frame::{Frame, LINE, LatchedFrame, NO_PAGE, Pin, ReadGuard, WriteGuard};
 use frames::Frames;
+use free_frames::{FreeFrames, Taken};
 use growing::Growing;
 use parking_lot::{Condvar, Mutex, RwLockWriteGuard};
 use prefetch::Ahead;
@@ -31,7 +32,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
-use stock::{Stock, Taken};
 use zerocopy::FromZeros;
 
 /// The store that the pool reads and writes pages in, and the log that must be durable before a page is written.
@@ -89,11 +89,11 @@ pub struct Pool {
     /// Frames that have memory; without a store the highest page id so far + 1.
     used: AtomicU32,
     /// Frames with memory that can be reused at once; none without a store.
-    stock: Stock,
+    free_frames: FreeFrames,
     backing: Option<Backing>,
     flusher: Mutex<Flusher>,
     /// The groups of pages that are being written, and what is notified when one ends.
-    writing: (Mutex<Writing>, Condvar),
+    writing: (Mutex<WriteGroups>, Condvar),
     counters: PoolCounters,
 }
 
@@ -125,7 +125,7 @@ impl Pool {
             keeps_inner: false,
             tracked: backing.as_ref().is_some_and(|backing| backing.store.wants_changes()),
             used: AtomicU32::new(0),
-            stock: Stock::default(),
+            free_frames: FreeFrames::default(),
             backing,
             flusher: Mutex::new(Flusher::default()),
             writing: (Mutex::default(), Condvar::new()),
@@ -421,7 +421,7 @@ impl Pool {
             return Ok(Some(guard));
         }
         drop(guard);
-        self.stock.add_free([index]);
+        self.free_frames.add_free([index]);
         Ok(None)
     }
 
@@ -440,7 +440,7 @@ impl Pool {
             let more = |used: u32| (used < self.capacity).then_some(used + 1);
             self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()
         };
-        let taken = self.take_from_stock().or_else(|| fresh().map(Taken::Free));
+        let taken = self.take_free_frame().or_else(|| fresh().map(Taken::Free));
         let index = match taken.or_else(|| self.take_from_own_step()) {
             Some(Taken::Evicted(index, guard)) => return Ok((index, guard)),
             Some(Taken::Free(index)) => index,
@@ -466,7 +466,7 @@ impl Pool {
     fn give_up(&self, guard: LatchedFrame<'_>) {
         let index = self.unmap(&guard);
         drop(guard);
-        self.stock.add_free(index);
+        self.free_frames.add_free(index);
     }
 
     /// Its counts and sizes.

@@ -15,17 +15,17 @@ use crate::store::ChangedParts;
 
 /// The image in the slot that the deltas change.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Base {
+pub(super) struct DeltaBase {
     pub(super) stamp: ImageStamp,
     pub(super) lsn: Lsn,
     /// The turn of the image in the other slot, if that one is newer and has a change that the log has lost.
     pub(super) void_turn: Option<u8>,
 }
 
-impl Base {
+impl DeltaBase {
     /// An image beside which no other image is void.
-    pub(super) fn of(stamp: ImageStamp, lsn: Lsn) -> Base {
-        Base { stamp, lsn, void_turn: None }
+    pub(super) fn of(stamp: ImageStamp, lsn: Lsn) -> DeltaBase {
+        DeltaBase { stamp, lsn, void_turn: None }
     }
 }
 
@@ -64,7 +64,7 @@ impl Chain {
         geometry: &Geometry,
         id: PageId,
         half: Half<'_>,
-        base: Base,
+        base: DeltaBase,
         known: &KnownPage,
         page: &mut [u8],
     ) -> Result<Chain, String> {
@@ -99,7 +99,7 @@ pub(super) fn apply_used(
     geometry: &Geometry,
     id: PageId,
     half: Half<'_>,
-    base: Base,
+    base: DeltaBase,
     used: Used,
     page: &mut [u8],
 ) -> Result<ChangedParts, String> {
@@ -119,14 +119,14 @@ pub(super) fn apply_used(
 }
 
 /// Written for this image in the slot, as far as the fields of the delta say.
-fn is_ours(delta: &Delta, base: Base) -> bool {
+fn is_ours(delta: &Delta, base: DeltaBase) -> bool {
     delta.stamp.turn == base.stamp.turn && delta.stamp.generation >= base.stamp.generation && delta.lsn >= base.lsn
 }
 
 struct ChainWalk<'a> {
     geometry: &'a Geometry,
     half: Half<'a>,
-    base: Base,
+    base: DeltaBase,
     known: &'a KnownPage,
     blocks: &'a [DeltaBlock],
     page: &'a mut [u8],
@@ -252,7 +252,7 @@ impl ChainWalk<'_> {
     fn may_be_torn(&self, index: usize, delta: &Delta, used: Used) -> bool {
         let is_zeros = are_zero(slice(self.half.block(index), 0, SECTOR));
         let is_void = self.known.has_lost(delta.stamp, delta.lsn);
-        let Base { stamp, lsn, .. } = self.base;
+        let DeltaBase { stamp, lsn, .. } = self.base;
         let is_of_older_image = (delta.stamp.turn != stamp.turn || delta.stamp.generation < stamp.generation)
             && delta.stamp.generation <= stamp.generation
             && (delta.lsn <= lsn || is_void);
@@ -269,19 +269,25 @@ impl ChainWalk<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cuts::Cuts;
     use super::super::delta::Segments;
+    use super::super::log_ends::RecoveredLogEnds;
     use super::super::slot::Side;
     use super::*;
     use crate::io::BLOCK;
     use crate::store::tests::sample_of;
 
     const ID: PageId = PageId(3);
-    const BASE: Base =
-        Base { stamp: ImageStamp { turn: 9, rewrites: 0, generation: 4 }, lsn: Lsn(100), void_turn: None };
+    const BASE: DeltaBase =
+        DeltaBase { stamp: ImageStamp { turn: 9, rewrites: 0, generation: 4 }, lsn: Lsn(100), void_turn: None };
     /// Generations before 6 are synced.
-    const KNOWN: KnownPage =
-        KnownPage { generation: 6, in_log: true, redo: Lsn(1), lost: None, cuts: Cuts::NONE, accepts_any: false };
+    const KNOWN: KnownPage = KnownPage {
+        generation: 6,
+        in_log: true,
+        redo: Lsn(1),
+        lost: None,
+        log_ends: RecoveredLogEnds::NONE,
+        accepts_any: false,
+    };
     const CLOSED: KnownPage = KnownPage { in_log: false, ..KNOWN };
 
     /// A slot with four delta blocks, and the page after each delta.
@@ -394,9 +400,9 @@ mod tests {
         let half = Half::new(&cell.bytes, Side::First, cell.geometry.slot());
         let mut page = cell.pages[0].clone();
         for base in [
-            Base { stamp: ImageStamp { turn: 10, ..BASE.stamp }, ..BASE },
-            Base { stamp: ImageStamp { generation: 6, ..BASE.stamp }, ..BASE },
-            Base { lsn: Lsn(105), ..BASE },
+            DeltaBase { stamp: ImageStamp { turn: 10, ..BASE.stamp }, ..BASE },
+            DeltaBase { stamp: ImageStamp { generation: 6, ..BASE.stamp }, ..BASE },
+            DeltaBase { lsn: Lsn(105), ..BASE },
         ] {
             let chain = Chain::apply(&cell.geometry, ID, half, base, &CLOSED, &mut page).unwrap();
             assert_eq!((chain.used, chain.stale, page == cell.pages[0]), (Used::None, true, true), "{base:?}");
@@ -471,7 +477,7 @@ mod tests {
         let void = ImageStamp { turn: 10, rewrites: 0, generation: 6 };
         cell.geometry.seal_delta(&mut cell.bytes[last..last + BLOCK], ID, void, Order::After(0));
         let half = Half::new(&cell.bytes, Side::First, cell.geometry.slot());
-        let base = Base { void_turn: Some(10), ..BASE };
+        let base = DeltaBase { void_turn: Some(10), ..BASE };
         assert!(Chain::apply(&cell.geometry, ID, half, base, &KNOWN, &mut cell.pages[0].clone()).is_err());
     }
 

@@ -1,12 +1,12 @@
 //! Syncs and checkpoints, and trims of the slots and delta blocks that are not needed after them.
 
-use super::cuts::RECOVERY_STEP;
-use super::own::Own;
+use super::log_ends::RECOVERY_STEP;
 use super::slot::Side;
 use super::states::ImageState;
+use super::store_header::StoreHeader;
 use super::{ShadowState, ShadowStore};
 use crate::base::{Error, PageId, Result};
-use crate::store::seam::Frozen;
+use crate::store::page_store::CheckpointToken;
 use crate::store::superblock::Meta;
 use parking_lot::MutexGuard;
 use std::collections::{HashMap, HashSet};
@@ -44,23 +44,23 @@ impl ShadowStore {
     /// An unfinished checkpoint counts some unsynced images as synced. If one of these pages is among `ids`, this makes
     /// their images durable. Call it before the pages are overwritten.
     pub(super) fn settle(&self, ids: impl Iterator<Item = PageId>) -> Result<()> {
-        let frozen: Vec<PageId> = {
+        let synced: Vec<PageId> = {
             let state = self.state.lock();
-            ids.filter(|id| state.frozen.contains(id)).collect()
+            ids.filter(|id| state.of_checkpoint.contains(id)).collect()
         };
-        if frozen.is_empty() {
+        if synced.is_empty() {
             return Ok(());
         }
         self.file.sync()?;
         let mut state = self.state.lock();
-        frozen.into_iter().for_each(|id| state.note_synced(id));
+        synced.into_iter().for_each(|id| state.note_synced(id));
         Ok(())
     }
 
     /// Writes both superblocks of a checkpoint once all images are durable.
-    pub(super) fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
+    pub(super) fn finish(&self, token: CheckpointToken, meta: Meta) -> Result<()> {
         let mut change = self.file.change()?;
-        frozen.check_newest(self.state.lock().freezes)?;
+        token.check_newest(self.state.lock().checkpoints)?;
         let alone = self.syncing.lock();
         let generation = {
             // The lock waits for the writes of the old generation, so that the sync includes all of its images.
@@ -68,13 +68,13 @@ impl ShadowStore {
             let mut guard = self.state.lock();
             let state = &mut *guard;
             check_failed_writes(state)?;
-            let first = state.synced_generation.max(state.cuts.generation());
+            let first = state.synced_generation.max(state.log_ends.generation());
             if *generation >= first.saturating_add(RECOVERY_STEP - 1) {
                 let cause = "too many checkpoints have failed".into();
                 return Err(Error::Poisoned { cause });
             }
             *generation += 1;
-            state.frozen.extend(&state.unsynced);
+            state.of_checkpoint.extend(&state.unsynced);
             *generation
         };
         self.sync_written(&alone)?;
@@ -82,10 +82,11 @@ impl ShadowStore {
         check_failed_writes(&self.state.lock())?;
         let count = self.state.lock().pages.count();
         let (policies, dictionaries) = (self.compression.policies(), self.compression.dictionary_places());
-        let own = Own { generation, count, dictionaries, policies, ..Own::decode(change.own())? };
-        let own = own.encode();
-        change.write(meta, own.clone())?;
-        change.write(meta, own)?;
+        let header =
+            StoreHeader { generation, count, dictionaries, policies, ..StoreHeader::decode(change.store_header())? };
+        let header = header.encode();
+        change.write(meta, header.clone())?;
+        change.write(meta, header)?;
         {
             let mut state = self.state.lock();
             state.synced_generation = generation;

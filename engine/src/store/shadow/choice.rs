@@ -1,6 +1,6 @@
 //! Decides from the contents of the two slots of a page which slot counts.
 
-use super::cuts::{Cuts, RECOVERY_STEP};
+use super::log_ends::{RECOVERY_STEP, RecoveredLogEnds};
 use super::slot::{ImageStamp, Side, SlotContent};
 use super::states::PageState;
 use crate::base::Lsn;
@@ -20,7 +20,7 @@ pub(super) struct KnownPage {
     /// or a later one if the LSN of the image is greater than this end: the log has lost the rest of that commit.
     pub(super) lost: Option<(u32, Lsn)>,
     /// The same of earlier recoveries.
-    pub(super) cuts: Cuts,
+    pub(super) log_ends: RecoveredLogEnds,
     /// Any sound image is accepted.
     pub(super) accepts_any: bool,
 }
@@ -32,7 +32,7 @@ impl KnownPage {
         in_log: true,
         redo: Lsn::ZERO,
         lost: None,
-        cuts: Cuts::NONE,
+        log_ends: RecoveredLogEnds::NONE,
         accepts_any: true,
     };
 
@@ -43,7 +43,7 @@ impl KnownPage {
 
     /// The generations that may not be synced: those of the process that has died.
     fn unsynced_generations(&self) -> Range<u32> {
-        self.generation..self.generation.max(self.cuts.generation()).saturating_add(RECOVERY_STEP)
+        self.generation..self.generation.max(self.log_ends.generation()).saturating_add(RECOVERY_STEP)
     }
 
     /// True if an image or a delta whose write was cut off may say this of itself: it is of a generation that may not
@@ -55,7 +55,7 @@ impl KnownPage {
 
     /// True if an image or a delta has a change that the log has lost.
     pub(super) fn has_lost(&self, stamp: ImageStamp, lsn: Lsn) -> bool {
-        self.cuts.cut_off(stamp.generation, lsn)
+        self.log_ends.is_void(stamp.generation, lsn)
             || self.lost.is_some_and(|(generation, end)| stamp.generation >= generation && lsn > end)
     }
 }
@@ -171,8 +171,14 @@ fn counts_less(other: SlotContent, image: ImageStamp, image_lsn: Lsn, known: Kno
 mod tests {
     use super::*;
 
-    const KNOWN: KnownPage =
-        KnownPage { generation: 5, in_log: true, redo: Lsn(100), lost: None, cuts: Cuts::NONE, accepts_any: false };
+    const KNOWN: KnownPage = KnownPage {
+        generation: 5,
+        in_log: true,
+        redo: Lsn(100),
+        lost: None,
+        log_ends: RecoveredLogEnds::NONE,
+        accepts_any: false,
+    };
 
     fn image(turn: u8, generation: u32, lsn: u64) -> SlotContent {
         SlotContent::Image { stamp: ImageStamp { turn, rewrites: 0, generation }, lsn: Lsn(lsn) }

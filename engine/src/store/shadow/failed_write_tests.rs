@@ -22,7 +22,7 @@ fn after_a_failed_write_to_the_other_slot_the_page_is_written_whole() {
         let (store, mut page) = store_on(disk.clone(), 4);
         // The next checkpoint trims no slot: fewer than an eighth of the pages then have one to be trimmed.
         (20..40).for_each(|id| store.write(PageId(id), &sample_of(page.len(), id, 10, 1)).unwrap());
-        store.finish(store.freeze(), meta_of(StoreKind::Shadow)).unwrap();
+        store.finish(store.begin_checkpoint(), meta_of(StoreKind::Shadow)).unwrap();
         page[0] += 1;
         store.write(ID, &page).unwrap();
         let mut parts = ChangedParts::NONE;
@@ -37,7 +37,7 @@ fn after_a_failed_write_to_the_other_slot_the_page_is_written_whole() {
         let mut writer = store.writer();
         writer.push(ID, &page, parts);
         writer.write().unwrap();
-        store.finish(store.freeze(), meta_of(StoreKind::Shadow)).unwrap();
+        store.finish(store.begin_checkpoint(), meta_of(StoreKind::Shadow)).unwrap();
         drop(store);
 
         let killed = ShadowStore::open(DatabaseFile::open(disk, Path::new("db")).unwrap()).unwrap();
@@ -65,8 +65,8 @@ fn a_sync_beside_a_failed_write_over_its_image_does_not_count_for_it() {
         assert!(matches!(write.join().unwrap(), Err(Error::Io { .. })));
     });
     assert!(!store.state_of(ID).is_synced());
-    assert!(store.finish(store.freeze(), meta_of(StoreKind::Shadow)).is_err(), "the log is still needed");
+    assert!(store.finish(store.begin_checkpoint(), meta_of(StoreKind::Shadow)).is_err(), "the log is still needed");
     store.write(ID, &page).unwrap();
-    store.finish(store.freeze(), meta_of(StoreKind::Shadow)).unwrap();
+    store.finish(store.begin_checkpoint(), meta_of(StoreKind::Shadow)).unwrap();
     assert!(store.state_of(ID).is_synced());
 }

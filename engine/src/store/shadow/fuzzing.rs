@@ -1,7 +1,7 @@
 //! Makes hostile bytes pass the checksums of this store, for the fuzz targets. Nothing else may use this.
 
-use super::own::Own;
 use super::slot::Geometry;
+use super::store_header::StoreHeader;
 use crate::base::bytes::put_u32;
 use crate::base::{PageId, Result};
 use crate::io::{BLOCK, Disk};
@@ -15,11 +15,11 @@ use std::sync::Arc;
 /// Errors of reading and writing, and those of a damaged superblock.
 pub fn reseal(disk: &Arc<dyn Disk>) -> Result<()> {
     let file = DatabaseFile::open(disk.clone(), Path::new("fuzz"))?;
-    let own = Own::decode(&file.own())?;
-    let geometry = Geometry::new(file.page_size(), own.deltas, file.meta().database_id);
+    let header = StoreHeader::decode(&file.store_header())?;
+    let geometry = Geometry::new(file.page_size(), header.deltas, file.meta().database_id);
     let len = disk.size()?;
     let pages = geometry.pages(len);
-    let end = own.map.map_or(pages, |map| map.pages.min(pages));
+    let end = header.map.map_or(pages, |map| map.pages.min(pages));
     for id in (0..end).map(PageId) {
         let cell = geometry.cell_of(id);
         let mut bytes = vec![0; usize::try_from(cell.end.min(len) - cell.start).unwrap_or(0)];
@@ -27,7 +27,7 @@ pub fn reseal(disk: &Arc<dyn Disk>) -> Result<()> {
         reseal_cell(&geometry, id, &mut bytes);
         disk.write_at(cell.start, &bytes)?;
     }
-    if own.map.is_some() {
+    if header.map.is_some() {
         let map = geometry.cell_of(PageId(end)).start.min(len)..len;
         let mut bytes = vec![0; usize::try_from(map.end - map.start).unwrap_or(0)];
         disk.read_at(map.start, &mut bytes)?;

@@ -17,9 +17,9 @@
 //! before. So bytes of a map are never taken for a cell.
 
 use super::ShadowStore;
-use super::own::Own;
 use super::slot::Geometry;
 use super::states::{ImageState, PageState};
+use super::store_header::StoreHeader;
 use crate::base::bytes::{get_u16, get_u32, put_u16, put_u32, slice};
 use crate::base::checksum::checksum;
 use crate::base::{Error, PageId, Result};
@@ -170,8 +170,8 @@ impl ShadowStore {
         self.file.sync()?;
         // Both: if one superblock is damaged later, the other one must not have a map in the place of pages.
         for _ in 0..2 {
-            let own = Own { map: None, ..Own::decode(change.own())? };
-            change.write_own(own.encode())?;
+            let header = StoreHeader { map: None, ..StoreHeader::decode(change.store_header())? };
+            change.write_store_header(header.encode())?;
         }
         self.state.lock().map = None;
         Ok(())
@@ -193,8 +193,8 @@ impl ShadowStore {
         let mut change = self.file.change()?;
         // Both superblocks: a closed database has no log, so damage to a single one must not make it unreadable.
         for _ in 0..2 {
-            let own = Own { map, ..Own::decode(change.own())? };
-            change.write(meta, own.encode())?;
+            let header = StoreHeader { map, ..StoreHeader::decode(change.store_header())? };
+            change.write(meta, header.encode())?;
         }
         Ok(())
     }
@@ -211,9 +211,9 @@ impl ShadowStore {
         };
         {
             let mut change = self.file.change()?;
-            let own = Own::decode(change.own())?;
-            if own.map.is_none_or(|old| old.pages != place.pages) {
-                change.write_own(Own { map: Some(place), ..own }.encode())?;
+            let header = StoreHeader::decode(change.store_header())?;
+            if header.map.is_none_or(|old| old.pages != place.pages) {
+                change.write_store_header(StoreHeader { map: Some(place), ..header }.encode())?;
             }
         }
         let written = (0..place.blocks())

@@ -16,20 +16,20 @@
 mod chain;
 mod checkpoint;
 mod choice;
-mod cuts;
 mod delta;
 #[cfg(test)]
 mod failed_write_tests;
 pub(super) mod fuzzing;
 mod half;
+mod log_ends;
 mod map;
-mod own;
 mod read;
 mod rescue;
 mod room;
 mod short;
 mod slot;
 mod states;
+mod store_header;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -39,20 +39,19 @@ use super::compress::{Coders, Dictionaries, DictionaryId, PageCompression, Place
 use super::file::DatabaseFile;
 use super::kinds::StoreFormat;
 use super::options::DeltaBlocks;
-use super::place_bytes::{PlaceBytes, no_place};
-use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust};
-use super::seam::{
-    FoundImage, Frozen, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo, StoreRoom,
-    StoreStats, StoreSurvey, StoreWrites,
+use super::page_store::{
+    CheckpointToken, FoundImage, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo,
+    StoreRoom, StoreStats, StoreSurvey, StoreWrites,
 };
+use super::place_bytes::{PlaceBytes, no_place};
+use super::rescue::{OpenUnknown, PageSource, RescuedStore, SuperblockChoice};
 use super::superblock::{ID_SLACK, Meta};
 use crate::base::{Damage, Error, Lsn, PageId, Result, limits};
 use crate::io::{BLOCK, Disk, WriteKind};
 use crate::page::Page;
 use choice::KnownPage;
-use cuts::Cuts;
+use log_ends::RecoveredLogEnds;
 use map::Map;
-use own::{Own, own_of_new};
 use parking_lot::{Mutex, RwLock};
 use rescue::find_geometry;
 use room::Room;
@@ -61,6 +60,7 @@ use states::{ImageState, PageCount, PageStates};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use store_header::{StoreHeader, header_of_new};
 
 /// Everything that the lock guards. It is never held while the device works.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ struct ShadowState {
     /// Pages that have something to be trimmed, some of them more than once.
     trims: Vec<PageId>,
     /// Unsynced pages that an unfinished checkpoint counts as synced. Nothing may overwrite their images before a sync.
-    frozen: HashSet<PageId>,
+    of_checkpoint: HashSet<PageId>,
     /// Pages whose last write failed: a sync does not make what is in their slot or delta block sound.
     failed: HashSet<PageId>,
     /// Pages that redo changes.
@@ -84,13 +84,13 @@ struct ShadowState {
     redo: Lsn,
     /// The generation at opening, and the end of the log that was redone: the changes that the log has lost.
     lost: Option<(u32, Lsn)>,
-    cuts: Cuts,
+    log_ends: RecoveredLogEnds,
     /// Any sound image is accepted.
     accepts_any: bool,
     /// Images of earlier generations are synced.
     synced_generation: u32,
-    /// How often a checkpoint was begun.
-    freezes: u64,
+    /// How many checkpoints have been begun.
+    checkpoints: u64,
 }
 
 impl ShadowState {
@@ -101,7 +101,7 @@ impl ShadowState {
             in_log: self.in_log.contains(&id),
             redo: self.redo,
             lost: self.lost,
-            cuts: self.cuts,
+            log_ends: self.log_ends,
             accepts_any: self.accepts_any,
         }
     }
@@ -116,7 +116,7 @@ impl ShadowState {
 
     /// A page's image is durable.
     fn note_synced(&mut self, id: PageId) {
-        self.frozen.remove(&id);
+        self.of_checkpoint.remove(&id);
         let now = self.pages.get(id);
         if now.image() == ImageState::Present && !self.failed.contains(&id) {
             let synced = now.synced();
@@ -176,8 +176,8 @@ impl StoreFormat for ShadowStore {
         page_size > BLOCK
     }
 
-    fn own_of_new(delta: DeltaBlocks, disk: &dyn Disk) -> Vec<u8> {
-        own_of_new(delta, disk)
+    fn header_of_new(delta: DeltaBlocks, disk: &dyn Disk) -> Vec<u8> {
+        header_of_new(delta, disk)
     }
 
     /// Reads only the length of the file.
@@ -185,28 +185,28 @@ impl StoreFormat for ShadowStore {
     /// # Errors
     /// [`Error::CorruptMeta`] if the superblock is damaged, or if a closed file was truncated.
     fn open(file: DatabaseFile) -> Result<ShadowStore> {
-        let own = Own::decode(&file.own())?;
-        let geometry = Geometry::new(file.page_size(), own.deltas, file.meta().database_id);
-        let (len, whole) = (file.disk().size()?, own.map.map_or(0, |map| map.file_len(&geometry)));
+        let header = StoreHeader::decode(&file.store_header())?;
+        let geometry = Geometry::new(file.page_size(), header.deltas, file.meta().database_id);
+        let (len, whole) = (file.disk().size()?, header.map.map_or(0, |map| map.file_len(&geometry)));
         if file.meta().clean && len < whole {
             let why = format!("it was closed with {whole} bytes and has {len}: it was truncated");
             return Err(Error::CorruptMeta { what: "the file", why });
         }
         // A long file with few blocks must not cost memory.
         let room = geometry.pages(file.disk().size()?).min(file.meta().high_water.saturating_add(ID_SLACK));
-        let pages = own.map.map_or(room, |map| room.min(map.pages));
+        let pages = header.map.map_or(room, |map| room.min(map.pages));
         let store = ShadowStore::with_geometry(file, geometry, pages)?;
-        store.load_dictionaries(&own.dictionaries, false)?;
+        store.load_dictionaries(&header.dictionaries, false)?;
         Ok(store)
     }
 
     fn rescue(
         file: DatabaseFile,
         superblock: SuperblockChoice,
-        trust: Trust,
+        source: PageSource,
         damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
-        ShadowStore::rescue_known(file, superblock, trust, damage)
+        ShadowStore::rescue_known(file, superblock, source, damage)
     }
 
     fn find(disk: &dyn Disk, part: Range<u64>) -> Option<OpenUnknown> {
@@ -219,40 +219,40 @@ impl ShadowStore {
     /// The store of a file that has room for this number of pages.
     fn with_geometry(file: DatabaseFile, geometry: Geometry, room: u32) -> Result<ShadowStore> {
         let len = file.disk().size()?;
-        let own = Own::decode(&file.own())?;
-        let delta = own.usable_on(file.disk());
+        let header = StoreHeader::decode(&file.store_header())?;
+        let delta = header.usable_on(file.disk());
         let state = ShadowState {
-            pages: PageStates::unknown(room, geometry.blocks(), own.count),
-            map: own.map.map(Map::at),
+            pages: PageStates::unknown(room, geometry.blocks(), header.count),
+            map: header.map.map(Map::at),
             unsynced: Vec::new(),
             trims: Vec::new(),
-            frozen: HashSet::new(),
+            of_checkpoint: HashSet::new(),
             failed: HashSet::new(),
             in_log: HashSet::new(),
             placed: HashMap::new(),
             redo: file.meta().redo,
             lost: None,
-            cuts: own.cuts,
+            log_ends: header.log_ends,
             accepts_any: false,
-            synced_generation: own.generation,
-            freezes: 0,
+            synced_generation: header.generation,
+            checkpoints: 0,
         };
         Ok(ShadowStore {
             file,
             geometry,
             state: Mutex::new(state),
-            generation: RwLock::new(own.generation.max(own.cuts.generation())),
+            generation: RwLock::new(header.generation.max(header.log_ends.generation())),
             syncing: Mutex::default(),
             room: Mutex::new(Room::new(len)),
             buffers: Mutex::default(),
             compression_buffers: Mutex::default(),
             compression: PageCompression::new(
                 places(&geometry),
-                own.policies.into_iter().collect::<Policies>(),
+                header.policies.into_iter().collect::<Policies>(),
                 Dictionaries::default(),
             ),
             written: AtomicU64::new(0),
-            chosen_delta: own.delta,
+            chosen_delta: header.delta,
             delta,
             rescued: false,
         })
@@ -368,14 +368,14 @@ impl StoreCheckpoints for ShadowStore {
         &self.file
     }
 
-    fn freeze(&self) -> Frozen {
+    fn begin_checkpoint(&self) -> CheckpointToken {
         let mut state = self.state.lock();
-        state.freezes += 1;
-        Frozen(state.freezes)
+        state.checkpoints += 1;
+        CheckpointToken(state.checkpoints)
     }
 
-    fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
-        ShadowStore::finish(self, frozen, meta)
+    fn finish(&self, token: CheckpointToken, meta: Meta) -> Result<()> {
+        ShadowStore::finish(self, token, meta)
     }
 
     fn close(&self, meta: Meta) -> Result<()> {
@@ -394,20 +394,20 @@ impl StoreRedo for ShadowStore {
 
     /// Writes a superblock, so that later processes reject the same images as this one.
     fn note_log_end(&self, end: Lsn) -> Result<()> {
-        let cuts = {
+        let log_ends = {
             let mut generation = self.generation.write();
             let mut guard = self.state.lock();
             let state = &mut *guard;
             state.lost = Some((state.synced_generation, end));
-            *generation = state.cuts.add(*generation, end);
-            state.cuts
+            *generation = state.log_ends.add(*generation, end);
+            state.log_ends
         };
         if self.rescued {
             return Ok(());
         }
         let mut change = self.file.change()?;
-        let own = Own { cuts, ..Own::decode(change.own())? };
-        change.write_own(own.encode())
+        let header = StoreHeader { log_ends, ..StoreHeader::decode(change.store_header())? };
+        change.write_store_header(header.encode())
     }
 
     fn reserve(&self, place: PlaceBytes, lsn: Lsn) -> Result<()> {

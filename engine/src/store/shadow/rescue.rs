@@ -1,11 +1,11 @@
 //! Opens a file whose superblocks are damaged. A page's position is its id, and each slot names the geometry and the
 //! database, so that the slots alone lead to all pages.
 
-use super::chain::{Base, Chain};
+use super::chain::{Chain, DeltaBase};
 use super::choice::KnownPage;
 use super::half::Half;
-use super::own::Own;
 use super::slot::{Geometry, Side, SlotContent};
+use super::store_header::StoreHeader;
 use super::{ShadowStore, StoreSurvey};
 use crate::base::{Damage, Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, Disk, read_readable_parts};
@@ -13,7 +13,7 @@ use crate::page::Page;
 use crate::store::compress::FoundParts;
 use crate::store::rescue::{UnknownFile, without_path};
 use crate::store::superblock::{Chosen, ID_SLACK};
-use crate::store::{DatabaseFile, FoundImage, RescuedStore, StoreKind, SuperblockChoice, Trust};
+use crate::store::{DatabaseFile, FoundImage, PageSource, RescuedStore, StoreKind, SuperblockChoice};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,17 +22,17 @@ impl ShadowStore {
     pub(super) fn rescue_known(
         file: DatabaseFile,
         superblock: SuperblockChoice,
-        trust: Trust,
+        source: PageSource,
         damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
-        let own = Own::decode(&file.own())?;
-        let geometry = Geometry::new(file.page_size(), own.deltas, file.meta().database_id);
+        let header = StoreHeader::decode(&file.store_header())?;
+        let geometry = Geometry::new(file.page_size(), header.deltas, file.meta().database_id);
         let high_water = file.meta().high_water;
         // The superblock may be an old one: there may be pages where it has a map.
         let pages = geometry.pages(file.disk().size()?).min(high_water.saturating_add(ID_SLACK));
         let store = ShadowStore::with_geometry(file, geometry, pages)?;
-        store.load_dictionaries(&own.dictionaries, true)?;
-        store.rescued(superblock, trust == Trust::Images, high_water, damage)
+        store.load_dictionaries(&header.dictionaries, true)?;
+        store.rescued(superblock, source == PageSource::Images, high_water, damage)
     }
 
     /// Opens a file without a superblock, whose slots have this geometry.
@@ -61,7 +61,8 @@ impl ShadowStore {
                 Err(Error::Corrupt { .. }) => return Ok(()),
                 Err(error) => return Err(error),
             }
-            let applied = Chain::apply(&self.geometry, id, half, Base::of(stamp, lsn), &KnownPage::SURVEY, &mut page);
+            let applied =
+                Chain::apply(&self.geometry, id, half, DeltaBase::of(stamp, lsn), &KnownPage::SURVEY, &mut page);
             if applied.is_ok() && Page::check(&page, id).is_ok() {
                 let (page, mut packed) = (Page::new(&page), Vec::new());
                 page.packed_into(&mut packed);

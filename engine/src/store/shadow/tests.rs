@@ -10,7 +10,7 @@ use crate::base::TableId;
 use crate::base::bytes::{put_u8, put_u32};
 use crate::io::{FileVolume, OpenMode, Volume};
 use crate::store::compress::Encoding;
-use crate::store::seam::Base;
+use crate::store::page_store::Base;
 use crate::store::tests::{SAMPLE_TABLE, disk, meta_of, sample_of};
 use crate::store::{Compression, PagePolicy, StoreKind, StoreOptions, Target};
 use std::path::Path;
@@ -158,10 +158,10 @@ fn open_closed(disk: &Arc<dyn Disk>) -> ShadowStore {
 /// Takes a checkpoint and closes the store. Returns what the map then says of itself.
 fn close(store: &ShadowStore) -> Option<SlotMapPlace> {
     let meta = Meta { clean: true, ..meta_of(StoreKind::Shadow) };
-    store.finish(store.freeze(), meta).unwrap();
+    store.finish(store.begin_checkpoint(), meta).unwrap();
     store.shrink().unwrap();
     store.close(meta).unwrap();
-    Own::decode(&store.file.own()).unwrap().map
+    StoreHeader::decode(&store.file.store_header()).unwrap().map
 }
 
 /// A closed store with 3,000 pages, two blocks of a map.
@@ -312,7 +312,7 @@ fn files_get_holes_once_an_eighth_of_the_pages_have_something_to_trim_or_the_dev
             lsn += 1;
             store.write(PageId(id), &sample_of(page.len(), id, lsn, SEED)).unwrap();
         }
-        store.finish(store.freeze(), meta_of(StoreKind::Shadow)).unwrap();
+        store.finish(store.begin_checkpoint(), meta_of(StoreKind::Shadow)).unwrap();
         (0..32).filter(|id| store.state_of(PageId(*id)).waits_for_trim()).collect::<Vec<u32>>()
     };
     assert_eq!(checkpoint_after(0..32), []);
@@ -385,7 +385,7 @@ fn a_page_takes_as_many_blocks_as_it_needs_and_the_rest_of_the_slot_is_trimmed()
             store.write(ID, &page).unwrap();
             assert_eq!(store.stats().written_bytes - before, bytes, "{what}");
             let side = store.state_of(ID).side();
-            store.finish(store.freeze(), store.file.meta()).unwrap();
+            store.finish(store.begin_checkpoint(), store.file.meta()).unwrap();
             let slot = slot_of(&store, side);
             assert!(slot[..LARGE - blocks * BLOCK].iter().all(|byte| *byte == 0), "{what}");
             assert!(slot_of(&store, side.other()).iter().all(|byte| *byte == 0), "{what}");
@@ -422,12 +422,12 @@ fn policies_are_kept_in_the_superblock_as_far_as_there_is_room() {
     let disk: Arc<dyn Disk> = disk();
     let store = compressing(disk.clone(), Compression::Zstd(7), Target::Bytes(4096));
     let policy = store.compression.policies();
-    store.finish(store.freeze(), store.file.meta()).unwrap();
+    store.finish(store.begin_checkpoint(), store.file.meta()).unwrap();
     assert_eq!(open_large(&disk).compression.policies(), policy);
     for table in 100..2000 {
         store.compression.set_policy(TableId(table), policy[0].1);
     }
-    store.finish(store.freeze(), store.file.meta()).unwrap();
+    store.finish(store.begin_checkpoint(), store.file.meta()).unwrap();
     let kept = open_large(&disk).compression.policies();
     assert!(kept.len() > 300 && kept[..] == store.compression.policies()[..kept.len()]);
 }
@@ -439,7 +439,7 @@ fn hostile_short_images_are_refused() {
     let store = compressing(disk.clone(), Compression::Lz4, Target::Fit);
     let page = mixed(10, 3000);
     store.write(ID, &page).unwrap();
-    store.finish(store.freeze(), store.file.meta()).unwrap();
+    store.finish(store.begin_checkpoint(), store.file.meta()).unwrap();
     let (side, geometry) = (store.state_of(ID).side(), store.geometry);
     let sound = slot_of(&store, side);
     let note = LARGE - 32;

@@ -10,8 +10,8 @@ use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, WriteKind};
 use crate::page::{Page, unpack};
 use crate::store::compress::Encoding;
+use crate::store::page_store::{Base, PageWriter};
 use crate::store::place_bytes::{PlaceBytes, no_place};
-use crate::store::seam::{Base, PageWriter};
 use crate::store::{ChangedParts, StoreReads};
 use std::ops::{Range, RangeInclusive};
 

@@ -1,4 +1,4 @@
-//! Makes the page table durable: freezes it, writes the changed chunks and their groups to new places, and writes a
+//! Makes the page table durable: checkpoints it, writes the changed chunks and their groups to new places, and writes a
 //! superblock that refers to them. The layers above decide when, and flush pages first.
 //!
 //! Nothing that the last durable superblock refers to is overwritten: a place that is superseded after it is in
@@ -14,7 +14,7 @@ use crate::base::Result;
 use crate::base::bytes::{must_fit, u32_of};
 use crate::base::checksum::checksum;
 use crate::io::WriteKind;
-use crate::store::Frozen;
+use crate::store::CheckpointToken;
 use crate::store::compress::{encode_dictionaries, encode_policies};
 use crate::store::superblock::Meta;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ const FREED_TOGETHER: usize = 16;
 
 impl TableStore {
     /// Captures the page table: copies the changed chunks (3 KiB for 256 pages).
-    pub(super) fn freeze(&self) -> Frozen {
+    pub(super) fn begin_checkpoint(&self) -> CheckpointToken {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         for chunk in std::mem::take(&mut state.captured).iter() {
@@ -47,20 +47,20 @@ impl TableStore {
         state.captured = Arc::new(state.table.capture());
         // Under the lock of the page table, so that no entry changes between the capture and this.
         let mut space = self.space.lock();
-        space.freeze();
+        space.begin_checkpoint();
         self.superseded.store(0, Ordering::Relaxed);
-        state.freezes += 1;
-        Frozen(state.freezes)
+        state.checkpoints += 1;
+        CheckpointToken(state.checkpoints)
     }
 
     /// Writes chunks, groups and directory, syncs (which also makes all images before them durable), writes the
     /// superblock, syncs, does the same with the other superblock, and frees the places that were superseded before the
-    /// freeze.
-    pub(super) fn finish_table(&self, frozen: Frozen, meta: Meta) -> Result<()> {
+    /// checkpoint began.
+    pub(super) fn finish_table(&self, token: CheckpointToken, meta: Meta) -> Result<()> {
         let mut change = self.file.change()?;
         let captured = {
             let state = self.state.lock();
-            frozen.check_newest(state.freezes)?;
+            token.check_newest(state.checkpoints)?;
             state.captured.clone()
         };
         let mut taken = Vec::new();
@@ -76,7 +76,7 @@ impl TableStore {
                 return Err(error);
             }
         };
-        let before = Directory::decode(change.own())?;
+        let before = Directory::decode(change.store_header())?;
         if let Err(error) = change.write(meta, written.directory.encode()) {
             // It is unknown whether the device has it: nothing that it refers to may be overwritten.
             self.space.lock().quarantine.append(&mut taken);
@@ -245,7 +245,7 @@ impl TableStore {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         state.high_water = state.high_water.max(high_water);
-        let mut free = std::mem::take(&mut self.space.lock().frozen);
+        let mut free = std::mem::take(&mut self.space.lock().of_checkpoint);
         for (chunk, &location) in captured.iter().zip(&written.locations) {
             let old = state.table.set_durable(chunk.index, location);
             free.extend(old.map(|old| old.place.extent()));

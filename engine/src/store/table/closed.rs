@@ -22,7 +22,7 @@ impl PageTableState {
     /// True if the last durable checkpoint, with this directory, has what is in memory, and every grain in use is its.
     fn is_durable(&self, space: &Space, directory: &Directory) -> bool {
         let is_settled = !self.table.is_edited() && self.captured.is_empty();
-        let waiting = space.quarantine.len() + space.frozen.len() + space.reserved.len();
+        let waiting = space.quarantine.len() + space.of_checkpoint.len() + space.reserved.len();
         let locations = (0..self.table.chunks()).filter_map(|index| self.table.chunk_location(index));
         let parts: u64 =
             locations.chain(self.table.groups().iter().copied().flatten()).map(|at| at.place.grains()).sum();
@@ -36,7 +36,7 @@ impl TableStore {
     /// Writes the free map, and both superblocks, which name it.
     pub(super) fn close(&self, meta: Meta) -> Result<()> {
         let mut change = self.file.change()?;
-        let mut directory = Directory::decode(change.own())?;
+        let mut directory = Directory::decode(change.store_header())?;
         if directory.map.is_none() {
             directory.map = self.write_free_map(&directory)?;
             if let Err(error) = change.write(meta, directory.encode()) {
@@ -85,7 +85,7 @@ impl TableStore {
         // A rescue has reported what is wrong. After a sync that failed it is unknown what is durable.
         let Some(change) = (!self.rescued).then(|| self.file.change().ok()).flatten() else { return Ok(()) };
         let (disk, page_size) = (self.file.disk(), self.file.page_size());
-        let (high_water, directory) = (change.meta().high_water, Directory::decode(change.own())?);
+        let (high_water, directory) = (change.meta().high_water, Directory::decode(change.store_header())?);
         let source = TableSource { disk, page_size, high_water, directory };
         let mut all = TableParts::new(page_size);
         all.state.table.keep(0);

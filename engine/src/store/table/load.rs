@@ -163,7 +163,12 @@ impl TableSource<'_> {
     /// The valid superblock of a file.
     pub(super) fn of(file: &DatabaseFile) -> Result<TableSource<'_>> {
         let (disk, high_water) = (file.disk(), file.meta().high_water);
-        Ok(TableSource { disk, page_size: file.page_size(), high_water, directory: Directory::decode(&file.own())? })
+        Ok(TableSource {
+            disk,
+            page_size: file.page_size(),
+            high_water,
+            directory: Directory::decode(&file.store_header())?,
+        })
     }
 
     /// The length of the file in grains.

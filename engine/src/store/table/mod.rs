@@ -36,12 +36,12 @@ use super::changed::ChangedParts;
 use super::compress::{Dictionaries, DictionaryId, DictionaryPlace, PageCompression, Policies, load_dictionaries};
 use super::file::DatabaseFile;
 use super::kinds::StoreFormat;
-use super::place_bytes::{PlaceBytes, no_place};
-use super::rescue::{OpenUnknown, RescuedStore, SuperblockChoice, Trust, UnknownFile};
-use super::seam::{
-    Base, FoundImage, Frozen, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo,
-    StoreRoom, StoreSetup, StoreStats, StoreSurvey, StoreWrites,
+use super::page_store::{
+    Base, CheckpointToken, FoundImage, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads,
+    StoreRedo, StoreRoom, StoreSetup, StoreStats, StoreSurvey, StoreWrites,
 };
+use super::place_bytes::{PlaceBytes, no_place};
+use super::rescue::{OpenUnknown, PageSource, RescuedStore, SuperblockChoice, UnknownFile};
 use super::superblock::{FRONT, Meta};
 use crate::base::{Damage, Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, Disk, WriteKind};
@@ -82,12 +82,12 @@ enum Purpose {
 #[repr(align(128))]
 pub(super) struct PageTableState {
     pub(super) table: PageTable,
-    /// Chunks captured by the last freeze, as long as its checkpoint is not durable.
+    /// Chunks captured when the last checkpoint began, as long as it is not durable.
     captured: Arc<Vec<Captured>>,
     /// No page of the last durable checkpoint has this id or a greater one.
     high_water: u32,
-    /// How often the table was frozen.
-    freezes: u64,
+    /// How many checkpoints have been begun.
+    checkpoints: u64,
 }
 
 /// Numbers of chunks of the page table.
@@ -196,10 +196,10 @@ impl StoreFormat for TableStore {
     fn rescue(
         file: DatabaseFile,
         superblock: SuperblockChoice,
-        trust: Trust,
+        source: PageSource,
         damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
-        TableStore::rescue_known(file, superblock, trust, damage)
+        TableStore::rescue_known(file, superblock, source, damage)
     }
 
     fn find(disk: &dyn Disk, part: Range<u64>) -> Option<OpenUnknown> {
@@ -368,8 +368,7 @@ fn too_long(id: PageId) -> Error {
 }
 
 impl PageStore for TableStore {
-    /// With a persisted table, images and chunks have blocks of 4 KiB of their own, as the pages of the paper's
-    /// baseline have: a write does not write bytes of its neighbours again.
+    /// With a persisted table, images and chunks have blocks of their own, so no write repeats bytes of a neighbour.
     fn set_up(&self, StoreSetup { persist_table, memory }: StoreSetup) {
         if persist_table {
             self.persists.store(true, atomic::Ordering::Relaxed);
@@ -473,12 +472,12 @@ impl StoreCheckpoints for TableStore {
         self.closed.store(true, atomic::Ordering::Relaxed);
     }
 
-    fn freeze(&self) -> Frozen {
-        TableStore::freeze(self)
+    fn begin_checkpoint(&self) -> CheckpointToken {
+        TableStore::begin_checkpoint(self)
     }
 
-    fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
-        self.finish_table(frozen, meta)
+    fn finish(&self, token: CheckpointToken, meta: Meta) -> Result<()> {
+        self.finish_table(token, meta)
     }
 }
 

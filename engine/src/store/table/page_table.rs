@@ -12,8 +12,8 @@ use crate::base::bytes::{must_fit, put_u32, put_u64};
 use std::cell::Cell;
 use std::collections::HashMap;
 
-/// In memory only: the image was written since the last freeze, and no log record contains its place. So the place is
-/// free as soon as the image is superseded.
+/// In memory only: the image was written since the last checkpoint began, and no log record contains its place. So the
+/// place is free as soon as the image is superseded.
 const FRESH: u64 = 1 << 63;
 /// In memory only: this process has written the image or has checked the page in it.
 const CHECKED: u64 = 1 << 62;

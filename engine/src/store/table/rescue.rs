@@ -20,7 +20,7 @@ use crate::page::map_page_size;
 use crate::store::compress::{Coders, DecompressError, Dictionaries, DictionaryPlace, Find, FoundParts, Policies};
 use crate::store::rescue::{PIECE, UnknownFile, without_path};
 use crate::store::superblock::{Chosen, FRONT};
-use crate::store::{DatabaseFile, FoundImage, RescuedStore, StoreKind, SuperblockChoice, Trust};
+use crate::store::{DatabaseFile, FoundImage, PageSource, RescuedStore, StoreKind, SuperblockChoice};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -35,14 +35,14 @@ impl TableStore {
     pub(super) fn rescue_known(
         file: DatabaseFile,
         superblock: SuperblockChoice,
-        trust: Trust,
+        source: PageSource,
         mut damage: Vec<Damage>,
     ) -> Result<RescuedStore> {
         let mut parts = TableParts::new(file.page_size());
         let mut places = Vec::new();
-        let missing = match trust {
-            Trust::Structures => load_remaining(&file, &mut parts, &mut places, &mut damage),
-            Trust::Images => None,
+        let missing = match source {
+            PageSource::Structures => load_remaining(&file, &mut parts, &mut places, &mut damage),
+            PageSource::Images => None,
         };
         let images = match &missing {
             Some(chunks) if chunks.is_empty() => None,

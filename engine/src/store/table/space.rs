@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 /// latter first.
 pub(super) struct Space {
     pub(super) allocator: PlaceAllocator,
-    /// Superseded since the last freeze.
+    /// Superseded since the last checkpoint began.
     pub(super) quarantine: Vec<Extent>,
     /// Grains of these.
     pub(super) superseded: u64,
-    /// Superseded before the last freeze, whose checkpoint is not durable yet.
-    pub(super) frozen: Vec<Extent>,
+    /// Superseded before the last checkpoint began, which is not durable yet.
+    pub(super) of_checkpoint: Vec<Extent>,
     /// Places that records of the log name and that are not installed yet; only during recovery.
     pub(super) reserved: BTreeMap<u64, Extent>,
 }
@@ -38,7 +38,7 @@ impl Space {
             allocator: PlaceAllocator::new(longest_image),
             quarantine: Vec::new(),
             superseded: 0,
-            frozen: Vec::new(),
+            of_checkpoint: Vec::new(),
             reserved: BTreeMap::new(),
         }
     }
@@ -62,9 +62,9 @@ impl Space {
 
     /// The superseded places wait for the checkpoint that begins now. Call it under the lock under which the page table
     /// is captured: a place that is superseded after the capture must wait for the next checkpoint.
-    pub(super) fn freeze(&mut self) {
-        self.frozen.append(&mut self.quarantine);
-        self.frozen.extend(std::mem::take(&mut self.reserved).into_values());
+    pub(super) fn begin_checkpoint(&mut self) {
+        self.of_checkpoint.append(&mut self.quarantine);
+        self.of_checkpoint.extend(std::mem::take(&mut self.reserved).into_values());
         self.superseded = 0;
     }
 }

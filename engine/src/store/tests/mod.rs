@@ -150,8 +150,8 @@ fn create(kind: StoreKind, disk: &Arc<Failing>) -> Arc<dyn PageStore> {
     crate::store::create(kind, disk.clone(), Path::new("db"), meta_of(kind)).unwrap()
 }
 
-/// A test of what is above the seam, once with each store. `not_shadow` are tests that count writes, or that expect an
-/// error of the first write that fails: the `shadow` store gives its reserve up and writes again.
+/// A test of what is above the page stores, once with each store. `not_shadow` are tests that count writes, or that
+/// expect an error of the first write that fails: the `shadow` store gives its reserve up and writes again.
 macro_rules! on_each_store {
     ($($test:ident)* ; not_shadow: $($counting:ident)*) => {
         mod on_the_table_store {

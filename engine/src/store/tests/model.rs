@@ -8,8 +8,8 @@ use crate::store::kinds::StoreFormat;
 use crate::store::shadow::ShadowStore;
 use crate::store::table::TableStore;
 use crate::store::{
-    Base, ChangedParts, Compression, DatabaseFile, DeltaBlocks, Frozen, Overflow, PagePolicy, StoreOptions, StoreRoom,
-    StoreSetup, StoreSurvey, Target,
+    Base, ChangedParts, CheckpointToken, Compression, DatabaseFile, DeltaBlocks, Overflow, PagePolicy, StoreOptions,
+    StoreRoom, StoreSetup, StoreSurvey, Target,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ pub(in crate::store) enum Step {
     Change(Vec<(u32, u16)>),
     Unlogged(u32),
     Drop(Vec<u32>),
-    Freeze,
+    BeginCheckpoint,
     Finish,
     WriteMeta,
     Fail {
@@ -46,7 +46,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         8 => proptest::collection::vec((0..5u32, any::<u16>()), 1..5).prop_map(Step::Change),
         2 => (0..PAGES).prop_map(Step::Unlogged),
         3 => ids().prop_map(Step::Drop),
-        4 => Just(Step::Freeze),
+        4 => Just(Step::BeginCheckpoint),
         4 => Just(Step::Finish),
         1 => Just(Step::WriteMeta),
         1 => (0i64..6, any::<bool>()).prop_map(|(left, reaches)| Step::Fail { left, reaches }),
@@ -132,9 +132,9 @@ pub(in crate::store) struct ModelRun<S> {
     durable: Vec<Pages>,
     /// All contents that were written, or may have been.
     written: BTreeMap<u32, Vec<Vec<u8>>>,
-    frozen: Option<(Frozen, Pages, BTreeSet<u32>)>,
+    checkpoint: Option<(CheckpointToken, Pages, BTreeSet<u32>)>,
     /// Dropped pages whose ids must not be used before the next checkpoint.
-    withheld: BTreeSet<u32>,
+    pending_frees: BTreeSet<u32>,
     seed: u64,
     /// A write has failed that was not repeated, so that pages may be other than in the model.
     damaged: bool,
@@ -158,8 +158,8 @@ impl<S: Subject> ModelRun<S> {
             changed: Changed::new(),
             durable: vec![Pages::new()],
             written,
-            frozen: None,
-            withheld: BTreeSet::new(),
+            checkpoint: None,
+            pending_frees: BTreeSet::new(),
             seed: 0,
             damaged: false,
         }
@@ -175,7 +175,7 @@ impl<S: Subject> ModelRun<S> {
     pub(in crate::store) fn step(&mut self, step: &Step) {
         match step {
             Step::Write(ids) => {
-                let free: Vec<u32> = ids.iter().copied().filter(|id| !self.withheld.contains(id)).collect();
+                let free: Vec<u32> = ids.iter().copied().filter(|id| !self.pending_frees.contains(id)).collect();
                 let new: Pages = free.iter().map(|&id| (id, self.page(id))).collect();
                 self.changed.retain(|id, _| !new.contains_key(id));
                 self.write(new);
@@ -189,7 +189,7 @@ impl<S: Subject> ModelRun<S> {
                 }
                 self.write(new);
             }
-            Step::Unlogged(id) if self.withheld.contains(id) => {}
+            Step::Unlogged(id) if self.pending_frees.contains(id) => {}
             &Step::Unlogged(id) => {
                 let page = self.page(id);
                 let mut packed = Vec::new();
@@ -205,11 +205,13 @@ impl<S: Subject> ModelRun<S> {
                     self.pages.remove(id);
                     self.changed.remove(id);
                     if !S::KIND.reuses_ids() {
-                        self.withheld.insert(*id);
+                        self.pending_frees.insert(*id);
                     }
                 }
             }
-            Step::Freeze => self.frozen = Some((self.store.freeze(), self.pages.clone(), self.withheld.clone())),
+            Step::BeginCheckpoint => {
+                self.checkpoint = Some((self.store.begin_checkpoint(), self.pages.clone(), self.pending_frees.clone()))
+            }
             Step::Finish => self.finish(),
             Step::WriteMeta => {
                 let _ = self.store.file().write_meta(Meta { last: Lsn(self.seed), ..self.meta });
@@ -271,11 +273,11 @@ impl<S: Subject> ModelRun<S> {
     }
 
     fn finish(&mut self) {
-        let Some((frozen, pages, freed)) = self.frozen.take() else { return };
-        match self.store.finish(frozen, self.meta) {
+        let Some((token, pages, freed)) = self.checkpoint.take() else { return };
+        match self.store.finish(token, self.meta) {
             Ok(()) => {
                 self.durable = vec![pages];
-                for id in freed.into_iter().filter(|id| self.withheld.remove(id)) {
+                for id in freed.into_iter().filter(|id| self.pending_frees.remove(id)) {
                     self.store.discard_page(PageId(id));
                 }
             }
@@ -285,7 +287,7 @@ impl<S: Subject> ModelRun<S> {
 
     /// Closes and opens the store, if no failure is in the way.
     fn close(&mut self) {
-        self.step(&Step::Freeze);
+        self.step(&Step::BeginCheckpoint);
         self.finish();
         let meta = Meta { clean: true, ..self.meta };
         let is_closed = self.durable.len() == 1 && self.store.shrink(0).is_ok() && self.store.close(meta).is_ok();
@@ -305,8 +307,8 @@ impl<S: Subject> ModelRun<S> {
 
     fn open(&mut self, was_closed: bool) {
         self.disk.arm(-1, false);
-        self.frozen = None;
-        self.withheld.clear();
+        self.checkpoint = None;
+        self.pending_frees.clear();
         self.store = S::of(DatabaseFile::open(self.disk.clone(), Path::new("db")).unwrap()).unwrap();
         match was_closed {
             true => self.store.use_closed_state(),
@@ -392,7 +394,7 @@ fn a_compaction_leaves_no_free_runs_and_truncates_the_file() {
     run.step(&Step::Write((0..PAGES).collect()));
     run.step(&Step::Drop((0..PAGES).filter(|id| id % 10 != 0).collect()));
     let checkpoint = |run: &mut ModelRun<TableStore>| {
-        run.step(&Step::Freeze);
+        run.step(&Step::BeginCheckpoint);
         run.step(&Step::Finish);
     };
     checkpoint(&mut run);
@@ -417,8 +419,8 @@ fn a_compaction_leaves_no_free_runs_and_truncates_the_file() {
 fn an_overtaken_checkpoint_is_refused<S: Subject>() {
     let mut run = ModelRun::<S>::new();
     (&run.store as &dyn PageStore).write(PageId(1), &sample_of(page_size(S::KIND), 1, 1, 1)).unwrap();
-    let first = run.store.freeze();
-    let second = run.store.freeze();
+    let first = run.store.begin_checkpoint();
+    let second = run.store.begin_checkpoint();
     assert!(matches!(run.store.finish(first, meta_of(S::KIND)), Err(Error::Poisoned { .. })));
     run.store.finish(second, meta_of(S::KIND)).unwrap();
     run.store = S::of(DatabaseFile::open(run.disk.clone(), Path::new("db")).unwrap()).unwrap();
@@ -428,7 +430,7 @@ fn an_overtaken_checkpoint_is_refused<S: Subject>() {
 fn the_superblock_alone_can_be_rewritten<S: Subject>() {
     let run = ModelRun::<S>::new();
     (&run.store as &dyn PageStore).write(PageId(1), &sample_of(page_size(S::KIND), 1, 1, 1)).unwrap();
-    run.store.finish(run.store.freeze(), Meta { clean: true, ..meta_of(S::KIND) }).unwrap();
+    run.store.finish(run.store.begin_checkpoint(), Meta { clean: true, ..meta_of(S::KIND) }).unwrap();
     for epoch in 10..14 {
         run.store.file().write_meta(Meta { epoch, ..meta_of(S::KIND) }).unwrap();
         let (store, found) = crate::store::open(run.disk.clone(), Path::new("db")).unwrap();

@@ -10,7 +10,7 @@ on_each_store! {
     pages_with_a_durable_log_are_evicted_without_a_sync
     clean_pages_go_before_changed_ones
     the_writers_leave_nothing_to_write_for_eviction
-    the_writers_sleep_until_the_stock_is_low
+    the_writers_sleep_until_few_frames_are_free
     a_flush_writes_the_pages_changed_before_it_and_no_others
     a_damaged_page_is_named_and_the_others_are_read
     with_resident_inner_pages_leaves_are_evicted_first
@@ -21,7 +21,7 @@ on_each_store! {
     memory_is_bound_by_the_frames
     an_id_that_no_page_has_costs_no_memory;
     not_shadow:
-    a_thread_that_finds_no_frame_in_the_stock_writes_a_few_pages
+    a_thread_that_finds_no_free_frame_writes_a_few_pages
     a_failed_write_leaves_the_page_changed
 }
 
@@ -104,7 +104,7 @@ fn a_page_of_the_batch_being_applied_never_reaches_the_device(kind: StoreKind) {
     }
     let before = bench.in_store(0..4);
     assert!(matches!(bench.pool.read(PageId(9)), Err(Error::CacheFull { frames: 4 })));
-    assert_eq!(bench.pool.stock_step().unwrap(), 0);
+    assert_eq!(bench.pool.refill_step().unwrap(), 0);
     assert_eq!(bench.pool.flush_step(Lsn::MAX).unwrap(), 4);
     assert_eq!(bench.in_store(0..4), before);
     bench.append(102);
@@ -148,33 +148,33 @@ fn the_writers_leave_nothing_to_write_for_eviction(kind: StoreKind) {
     }
     assert_eq!(bench.log.syncs.load(Ordering::SeqCst), 0);
     // An eighth of the frames, whose log is made durable first.
-    assert_eq!((bench.pool.stock_step().unwrap(), bench.pool.stats().writes), (8, 8));
-    assert_eq!((bench.pool.stock_step().unwrap(), bench.pool.stats().writes), (0, 8), "the stock is full");
+    assert_eq!((bench.pool.refill_step().unwrap(), bench.pool.stats().writes), (8, 8));
+    assert_eq!((bench.pool.refill_step().unwrap(), bench.pool.stats().writes), (0, 8), "the free list is full");
     assert_eq!((bench.log.syncs.load(Ordering::SeqCst), bench.pool.stats().resident), (1, 64));
-    // A page of the stock can still be used and changed. It then stays.
-    let of_stock: Vec<u32> =
+    // A page of the free list can still be used and changed. It then stays.
+    let free_pages: Vec<u32> =
         (0..64).filter(|id| bench.in_store(*id..*id + 1) == [bench.sample(*id, 1 + u64::from(*id), 3)]).collect();
-    assert_eq!(of_stock.len(), 8);
-    bench.reads_as(of_stock[0], 1 + u64::from(of_stock[0]), 3);
-    put(bench.pool.latch(PageId(of_stock[1])).unwrap(), 900, 4);
+    assert_eq!(free_pages.len(), 8);
+    bench.reads_as(free_pages[0], 1 + u64::from(free_pages[0]), 3);
+    put(bench.pool.latch(PageId(free_pages[1])).unwrap(), 900, 4);
     for id in 64..70 {
         bench.reads_as(id, 0, u64::from(id));
     }
     assert_eq!(bench.pool.stats().writes, 8, "readers have not written");
-    assert!(of_stock[..2].iter().all(|id| bench.pool.is_resident(PageId(*id))));
-    assert!(of_stock[2..].iter().all(|id| !bench.pool.is_resident(PageId(*id))));
-    assert_eq!(bench.pool.stock_step().unwrap(), 8);
+    assert!(free_pages[..2].iter().all(|id| bench.pool.is_resident(PageId(*id))));
+    assert!(free_pages[2..].iter().all(|id| !bench.pool.is_resident(PageId(*id))));
+    assert_eq!(bench.pool.refill_step().unwrap(), 8);
     for id in 70..200 {
-        bench.pool.stock_step().unwrap();
+        bench.pool.refill_step().unwrap();
         bench.reads_as(id, 0, u64::from(id));
     }
-    bench.reads_as(of_stock[1], 900, 4);
-    for id in (0..64).filter(|id| *id != of_stock[1]) {
+    bench.reads_as(free_pages[1], 900, 4);
+    for id in (0..64).filter(|id| *id != free_pages[1]) {
         bench.reads_as(id, 1 + u64::from(id), 3);
     }
 }
 
-fn a_thread_that_finds_no_frame_in_the_stock_writes_a_few_pages(kind: StoreKind) {
+fn a_thread_that_finds_no_free_frame_writes_a_few_pages(kind: StoreKind) {
     let bench = bench(kind, 512);
     bench.stored(0..540);
     bench.append(1000);
@@ -197,14 +197,14 @@ fn a_thread_that_finds_no_frame_in_the_stock_writes_a_few_pages(kind: StoreKind)
     assert_eq!(bench.log.syncs.load(Ordering::SeqCst), 0);
 }
 
-fn the_writers_sleep_until_the_stock_is_low(kind: StoreKind) {
+fn the_writers_sleep_until_few_frames_are_free(kind: StoreKind) {
     let bench = bench(kind, 64);
     bench.stored(0..300);
     let taken = AtomicU64::new(0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while bench.pool.await_demand() {
-                while bench.pool.stock_step().unwrap() > 0 {}
+                while bench.pool.refill_step().unwrap() > 0 {}
                 taken.fetch_add(1, Ordering::SeqCst);
             }
         });
@@ -417,7 +417,7 @@ fn without_a_store_the_pool_keeps_all_pages() {
     pool.forget(PageId(7));
     assert!(pool.read(PageId(7)).is_err());
     pool.flush_before(Lsn::MAX).unwrap();
-    assert_eq!((pool.stock_step().unwrap(), pool.stats().resident, pool.stats().writes), (0, 4999, 0));
+    assert_eq!((pool.refill_step().unwrap(), pool.stats().resident, pool.stats().writes), (0, 4999, 0));
     assert!(pool.create(PageId(7)).unwrap().iter().all(|&byte| byte == 0));
     let stats = pool.stats();
     for id in [5000, u32::MAX - 1, u32::MAX] {

@@ -15,7 +15,7 @@ fn counter(page_size: usize, id: u32, lsn: u64, count: u64) -> Vec<u8> {
 }
 
 on_each_store! {
-    no_change_is_lost_between_writers_readers_stock_and_checkpoints
+    no_change_is_lost_between_writers_readers_refills_and_checkpoints
     a_flush_before_an_lsn_is_complete_beside_background_writers
     a_page_wanted_by_many_is_read_once
     a_freed_page_never_comes_back_from_a_flush_that_was_under_way
@@ -69,7 +69,7 @@ impl Bench {
     }
 }
 
-fn no_change_is_lost_between_writers_readers_stock_and_checkpoints(kind: StoreKind) {
+fn no_change_is_lost_between_writers_readers_refills_and_checkpoints(kind: StoreKind) {
     let bench = bench(kind, 6);
     let stop = AtomicBool::new(false);
     let (threads, rounds) = (3u32, 3000u32);
@@ -90,7 +90,7 @@ fn no_change_is_lost_between_writers_readers_stock_and_checkpoints(kind: StoreKi
         for _ in 0..2 {
             scope.spawn(|| {
                 while !stop.load(Ordering::SeqCst) {
-                    bench.pool.stock_step().unwrap();
+                    bench.pool.refill_step().unwrap();
                     std::thread::yield_now();
                 }
             });
@@ -99,8 +99,8 @@ fn no_change_is_lost_between_writers_readers_stock_and_checkpoints(kind: StoreKi
             while !stop.load(Ordering::SeqCst) {
                 let before = Lsn(bench.lsn.load(Ordering::SeqCst));
                 bench.pool.flush_before(before).unwrap();
-                let frozen = bench.store.freeze();
-                bench.store.finish(frozen, meta_of(kind)).unwrap();
+                let token = bench.store.begin_checkpoint();
+                bench.store.finish(token, meta_of(kind)).unwrap();
                 std::thread::yield_now();
             }
         });
@@ -127,8 +127,8 @@ fn a_flush_before_an_lsn_is_complete_beside_background_writers(kind: StoreKind) 
         scope.spawn(|| {
             while !stop.load(Ordering::SeqCst) {
                 bench.log.make_durable(bench.log.appended()).unwrap();
-                bench.pool.stock_step().unwrap();
-                // So that the stock is not full.
+                bench.pool.refill_step().unwrap();
+                // So that the free list is not full.
                 for id in 20..PAGES {
                     drop(bench.pool.read(PageId(id)).unwrap());
                 }
@@ -222,7 +222,7 @@ fn a_flush_waits_for_the_pages_that_another_thread_is_writing(kind: StoreKind) {
         let flushed = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let [held] = bench.disk.hold();
-            let writer = scope.spawn(|| bench.pool.stock_step());
+            let writer = scope.spawn(|| bench.pool.refill_step());
             bench.disk.await_held(0);
             assert_eq!(bench.pool.dirty_pages(), 1, "the store does not have its image");
             let flush = scope.spawn(|| {
@@ -253,7 +253,7 @@ fn a_flush_does_not_wait_for_writes_that_begin_after_it(kind: StoreKind) {
     let _pin = bench.pool.pin(PageId(0)).unwrap();
     let [first, of_flush, later] = bench.disk.hold();
     std::thread::scope(|scope| {
-        let writer = || bench.pool.stock_step().unwrap();
+        let writer = || bench.pool.refill_step().unwrap();
         scope.spawn(writer);
         bench.disk.await_held(2);
         let flush = scope.spawn(|| bench.pool.flush_before(Lsn(10)).unwrap());

@@ -8,9 +8,9 @@ use crate::page::{Page, unpack};
 use crate::store::kinds::StoreFormat;
 use crate::store::superblock::{FRONT, Meta};
 use crate::store::{
-    Base, ChangedParts, DatabaseFile, FoundImage, Frozen, PageStore, PageWriter, PlaceBytes, RescuedStore,
-    StoreCheckpoints, StoreCompression, StoreReads, StoreRedo, StoreRoom, StoreStats, StoreSurvey, StoreWrites,
-    SuperblockChoice, Trust,
+    Base, ChangedParts, CheckpointToken, DatabaseFile, FoundImage, PageSource, PageStore, PageWriter, PlaceBytes,
+    RescuedStore, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo, StoreRoom, StoreStats, StoreSurvey,
+    StoreWrites, SuperblockChoice,
 };
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -27,10 +27,10 @@ struct SlotState {
     pages: BTreeMap<PageId, Vec<u8>>,
     /// The images with which these pages are compared to find their changes.
     bases: BTreeMap<PageId, Vec<u8>>,
-    /// Dropped since the last freeze, and before it: their slots are emptied by a checkpoint.
+    /// Dropped since the last checkpoint began, and before it: their slots are emptied by a checkpoint.
     dropped: BTreeSet<PageId>,
-    frozen: BTreeSet<PageId>,
-    freezes: u64,
+    of_checkpoint: BTreeSet<PageId>,
+    checkpoints: u64,
 }
 
 #[derive(Debug)]
@@ -42,8 +42,8 @@ pub(in crate::store) struct SlotStore {
 
 impl StoreFormat for SlotStore {
     fn open(file: DatabaseFile) -> Result<SlotStore> {
-        let own = file.own();
-        let mut state = SlotState { freezes: get_u64(&own, 0), ..SlotState::default() };
+        let header = file.store_header();
+        let mut state = SlotState { checkpoints: get_u64(&header, 0), ..SlotState::default() };
         let len = file.page_size() as u64;
         let slots = file.disk().size()?.saturating_sub(FRONT as u64) / len;
         for id in (0..slots as u32).map(PageId) {
@@ -58,7 +58,7 @@ impl StoreFormat for SlotStore {
         Ok(SlotStore { file, state: Mutex::new(state), written: AtomicU64::new(0) })
     }
 
-    fn rescue(file: DatabaseFile, _: SuperblockChoice, _: Trust, _: Vec<Damage>) -> Result<RescuedStore> {
+    fn rescue(file: DatabaseFile, _: SuperblockChoice, _: PageSource, _: Vec<Damage>) -> Result<RescuedStore> {
         Err(Error::NotFound { path: file.path().to_owned() })
     }
 }
@@ -188,23 +188,23 @@ impl StoreCheckpoints for SlotStore {
         &self.file
     }
 
-    fn freeze(&self) -> Frozen {
+    fn begin_checkpoint(&self) -> CheckpointToken {
         let mut guard = self.state.lock();
         let state = &mut *guard;
-        state.frozen.append(&mut state.dropped);
-        state.freezes += 1;
-        Frozen(state.freezes)
+        state.of_checkpoint.append(&mut state.dropped);
+        state.checkpoints += 1;
+        CheckpointToken(state.checkpoints)
     }
 
-    fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()> {
+    fn finish(&self, token: CheckpointToken, meta: Meta) -> Result<()> {
         let mut change = self.file.change()?;
-        if self.state.lock().freezes != frozen.0 {
+        if self.state.lock().checkpoints != token.0 {
             return Err(Error::Poisoned { cause: "a checkpoint was overtaken by a newer one".into() });
         }
         self.file.sync()?;
-        change.write(meta, frozen.0.to_le_bytes().to_vec())?;
+        change.write(meta, token.0.to_le_bytes().to_vec())?;
         let mut state = self.state.lock();
-        let gone: Vec<PageId> = std::mem::take(&mut state.frozen).into_iter().collect();
+        let gone: Vec<PageId> = std::mem::take(&mut state.of_checkpoint).into_iter().collect();
         let gone = gone.into_iter().filter(|id| !state.pages.contains_key(id) && !state.dropped.contains(id));
         // A failure leaves pages that nobody knows, which the next opening drops.
         gone.for_each(|id| drop(self.put(id, &vec![0; self.file.page_size()])));

@@ -5,7 +5,7 @@ use super::keys::{any_key, fixed_key};
 use super::*;
 use crate::base::{Error, PageId, Result, limits};
 use crate::page::PageOp;
-use crate::tree::{BulkLoader, BulkSink, Loaded, PageRead, PageWrite};
+use crate::tree::{BulkLoader, BulkResult, BulkSink, PageRead, PageWrite};
 use proptest::prelude::*;
 
 /// Writes pages without the log, as a bulk load does.
@@ -22,7 +22,7 @@ impl BulkSink for Pages<'_> {
     }
 }
 
-fn load(store: &VecStore, layout: TreeLayout, fill: f32, model: &Model) -> (Tree, Loaded) {
+fn load(store: &VecStore, layout: TreeLayout, fill: f32, model: &Model) -> (Tree, BulkResult) {
     let tree = new_tree(store, layout);
     let mut loader = BulkLoader::new(Pages(store), store.page_size(), layout, tree.table, fill);
     for (key, value) in model {

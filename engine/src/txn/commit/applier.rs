@@ -10,7 +10,7 @@ use crate::page::{NewEntry, Page, PageOp, apply, insert_run, map_page};
 use crate::store::{PlaceBytes, ReadGuard, WriteGuard};
 use crate::tree::{PageRead, PageWrite};
 use crate::txn::engine::Engine;
-use crate::txn::redo::record::{Record, encode_operation};
+use crate::txn::redo::record::{LogRecord, encode_operation};
 use crate::txn::space::page_ids::ids_per_map;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -86,7 +86,7 @@ impl<'e> Applier<'e> {
         }
     }
 
-    fn record(&self, record: &Record<'_>) {
+    fn record(&self, record: &LogRecord<'_>) {
         if self.engine.is_logged() {
             record.encode(self.batch.borrow_mut().out());
         }
@@ -112,14 +112,14 @@ impl<'e> Applier<'e> {
     pub(crate) fn adopt(&self, id: PageId, place: Option<PlaceBytes>) -> Result<()> {
         self.set_allocated(id)?;
         if let Some(place) = place {
-            self.record(&Record::Place { page: id, place });
+            self.record(&LogRecord::Place { page: id, place });
         }
         Ok(())
     }
 
     /// Logs how many steps of a large transaction are done.
     pub(crate) fn progress(&self, done: u64, last: bool) {
-        self.record(&Record::Progress { done, last });
+        self.record(&LogRecord::Progress { done, last });
     }
 
     /// Marks a reserved page as allocated and latches it for its first content.

@@ -12,9 +12,9 @@
 pub(super) mod applier;
 pub(super) mod count;
 pub(super) mod entry_delta;
-pub(super) mod need;
 pub(super) mod pieces;
 pub(super) mod point_writes;
+pub(super) mod reservation;
 pub(super) mod steps;
 pub(super) mod write_arrays;
 pub(super) mod write_set;
@@ -29,7 +29,7 @@ use crate::log::BatchBuffer;
 use crate::page::Record;
 use crate::tree::{KeyRange, LeafHint, Put, RangeRemoval, Removal, RemovedRange, Tree};
 use applier::{Applier, FinishedBatch};
-use need::{Need, NeedSurvey, Surveyed};
+use reservation::{PinnedReservation, Reservation, ReservationEstimate};
 use steps::{Step, Steps, UnlistedSteps};
 
 /// The root page of the catalog. It never changes.
@@ -61,13 +61,13 @@ impl Engine {
         if !self.is_logged() {
             return self.apply_batch(steps, catalog).inspect_err(|cause| self.poison(cause));
         }
-        let Surveyed { need, pins } = NeedSurvey::take(self, catalog, steps.iter())?;
-        if pins.is_none() && need.log + need.logical > LONG {
+        let PinnedReservation { reservation, pins } = ReservationEstimate::take(self, catalog, steps.iter())?;
+        if pins.is_none() && reservation.log + reservation.logical > LONG {
             self.shorten_log()?;
         }
         // No checkpoint may begin a new segment between this reservation and the logical record of a large transaction.
         let between_batches = pins.is_none().then(|| self.apply.lock());
-        if let Err(refused) = self.reserve_room(&need, pins.is_none()) {
+        if let Err(refused) = self.reserve_room(&reservation, pins.is_none()) {
             // The log may have reserved its part before the file failed. Give it back, so that others can use it.
             if pins.is_none() {
                 self.log()?.give_back_reservation()?;
@@ -89,7 +89,7 @@ impl Engine {
         };
         drop(pins);
         if let (Ok(_), Some(store)) = (&outcome, &self.store) {
-            store.file().count_user_bytes(need.user + loaded);
+            store.file().count_user_bytes(reservation.user + loaded);
         }
         outcome.inspect_err(|cause| self.poison(cause))
     }
@@ -108,11 +108,11 @@ impl Engine {
     /// Reserves the space that the log and, at the next checkpoint, the file will need, so that neither is full after
     /// pages have changed. If the transaction adds data, some space must be left for transactions that only remove: on
     /// a full device they free space.
-    fn reserve_room(&self, need: &Need, large: bool) -> Result<()> {
-        let (log, images) = if need.adds { (REMOVAL_LOG, REMOVAL_PAGES) } else { (0, 0) };
-        let logical = if large { need.logical } else { 0 };
-        self.log()?.reserve(need.log + logical + COMMIT_LOG + log)?;
-        let pages = (need.images + images) as u64;
+    fn reserve_room(&self, reservation: &Reservation, large: bool) -> Result<()> {
+        let (log, images) = if reservation.adds { (REMOVAL_LOG, REMOVAL_PAGES) } else { (0, 0) };
+        let logical = if large { reservation.logical } else { 0 };
+        self.log()?.reserve(reservation.log + logical + COMMIT_LOG + log)?;
+        let pages = (reservation.images + images) as u64;
         self.ensure_room(pages, pages)
     }
 

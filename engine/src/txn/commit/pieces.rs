@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 const PIECE_LOG: usize = 16 << 20;
 
 /// The progress of a large transaction.
-struct Progress {
+struct PieceProgress {
     /// The number of steps that are done.
     done: u64,
     /// The range that the next step removes, if a part of it is already removed.
@@ -44,7 +44,7 @@ impl Engine {
         let start = logical::write(self.log()?, steps.clone())?;
         self.unfinished.store(start.0, Ordering::Release);
         drop(between);
-        self.apply_pieces(steps, Progress { done: 0, removal: None, events: Some(start.plus(1)) }, catalog)
+        self.apply_pieces(steps, PieceProgress { done: 0, removal: None, events: Some(start.plus(1)) }, catalog)
     }
 
     /// Applies the steps of a large transaction that recovery found unfinished.
@@ -58,7 +58,7 @@ impl Engine {
         }
         let steps = transaction.steps().skip(transaction.done);
         // There are no readers yet.
-        let progress = Progress { done: transaction.done as u64, removal: None, events: None };
+        let progress = PieceProgress { done: transaction.done as u64, removal: None, events: None };
         self.apply_pieces(steps, progress, catalog)
     }
 
@@ -66,7 +66,7 @@ impl Engine {
     fn apply_pieces<'a>(
         &self,
         mut steps: impl Iterator<Item = Step<'a>> + Clone,
-        mut progress: Progress,
+        mut progress: PieceProgress,
         catalog: &Tree,
     ) -> Result<Lsn> {
         loop {
@@ -88,7 +88,7 @@ impl Engine {
     fn apply_piece<'a>(
         &self,
         steps: &mut (impl Iterator<Item = Step<'a>> + Clone),
-        progress: &mut Progress,
+        progress: &mut PieceProgress,
         catalog: &Tree,
     ) -> Result<(Lsn, bool)> {
         let mut clock = self.apply.lock();
@@ -102,7 +102,7 @@ impl Engine {
     fn apply_some<'a>(
         &self,
         steps: &mut (impl Iterator<Item = Step<'a>> + Clone),
-        progress: &mut Progress,
+        progress: &mut PieceProgress,
         catalog: &Tree,
     ) -> Result<(Lsn, bool)> {
         let log = self.log()?;
@@ -125,7 +125,7 @@ impl Engine {
         &self,
         applier: &Applier<'_>,
         steps: &mut (impl Iterator<Item = Step<'a>> + Clone),
-        progress: &mut Progress,
+        progress: &mut PieceProgress,
         catalog: &Tree,
     ) -> Result<bool> {
         // The hints are not valid: an earlier piece may have freed pages whose ids are used again.

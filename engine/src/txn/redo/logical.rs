@@ -65,12 +65,12 @@ pub(crate) fn write<'a>(log: &Log, steps: impl Iterator<Item = Step<'a>>) -> Res
 /// Joins the pieces of a record. If a power cut prevents the last piece of a record, the record ends where the next one
 /// begins.
 #[derive(Debug, Default)]
-pub(crate) struct Pieces {
+pub(crate) struct LogicalReader {
     bytes: Vec<u8>,
     start: Lsn,
 }
 
-impl Pieces {
+impl LogicalReader {
     /// Adds the payload of a batch that starts at `start`. Returns the transaction if this was the last piece.
     pub(crate) fn push(&mut self, payload: &[u8], start: Lsn) -> Result<Option<LogicalTransaction>> {
         let Some((flags, bytes)) = payload.split_first() else {

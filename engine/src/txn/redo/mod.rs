@@ -19,8 +19,8 @@ use crate::log::{Batch, Log, LogReader};
 use crate::page::{Page, PageOp, apply};
 use crate::store::{ID_SLACK, PageStore, PlaceBytes, Pool, WriteGuard};
 use crate::txn::stats::Recovery;
-use logical::{LogicalTransaction, Pieces};
-use record::{LOGICAL, OPERATIONS, Record};
+use logical::{LogicalReader, LogicalTransaction};
+use record::{LOGICAL, LogRecord, OPERATIONS};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ pub(crate) struct Redo<'a> {
     store_lsn: Lsn,
     /// The log must not refer to pages from here on.
     limit: u32,
-    pieces: Pieces,
+    pieces: LogicalReader,
     /// Pages that could not be read. Their operations are lost with them, but not the rest of the database.
     broken: BTreeSet<PageId>,
     /// The store was opened with [`store::open_damaged`](crate::store::open_damaged): what does not fit is left out.
@@ -85,7 +85,7 @@ impl<'a> Redo<'a> {
     /// from `high_water` on.
     pub(crate) fn new(pool: &'a Pool, store: &'a dyn PageStore, store_lsn: Lsn, high_water: u32) -> Redo<'a> {
         let limit = high_water.saturating_add(ID_SLACK);
-        let (pieces, broken, found) = (Pieces::default(), BTreeSet::new(), Redone::default());
+        let (pieces, broken, found) = (LogicalReader::default(), BTreeSet::new(), Redone::default());
         Redo { pool, store, store_lsn, limit, pieces, broken, is_rescue: false, found }
     }
 
@@ -105,7 +105,7 @@ impl<'a> Redo<'a> {
     /// that frees them. Such a store may have images of these pages that are older than the redo point, because freed
     /// pages are not written.
     pub(crate) fn first_pass(store: &dyn PageStore, store_lsn: Lsn, reader: &mut LogReader) -> Result<IdRanges> {
-        let (mut pieces, mut freed) = (Pieces::default(), IdRanges::default());
+        let (mut pieces, mut freed) = (LogicalReader::default(), IdRanges::default());
         while let Some(batch) = reader.next()? {
             if batch.kind == LOGICAL {
                 if let Some(transaction) = pieces.push(&batch.payload, batch.start)?
@@ -118,15 +118,15 @@ impl<'a> Redo<'a> {
             let mut input = batch.payload.as_slice();
             while !input.is_empty() {
                 let lsn = Log::op_lsn(batch.start, batch.payload.len() - input.len());
-                match Record::decode(&mut input, lsn)? {
-                    Record::Place { place, .. } if lsn >= store_lsn => store.reserve(place, lsn)?,
-                    Record::Operation { page, op: PageOp::ClearBits { from, count } }
+                match LogRecord::decode(&mut input, lsn)? {
+                    LogRecord::Place { place, .. } if lsn >= store_lsn => store.reserve(place, lsn)?,
+                    LogRecord::Operation { page, op: PageOp::ClearBits { from, count } }
                         if !store.file().kind().reuses_ids() =>
                     {
                         let first = page.0.saturating_add(from);
                         freed.add(first..first.saturating_add(count));
                     }
-                    Record::Operation { page, op: PageOp::SetBits { from, count } }
+                    LogRecord::Operation { page, op: PageOp::SetBits { from, count } }
                         if !store.file().kind().reuses_ids() =>
                     {
                         let first = page.0.saturating_add(from);
@@ -210,9 +210,9 @@ impl<'a> Redo<'a> {
         let mut input = batch.payload.as_slice();
         while !input.is_empty() {
             let lsn = Log::op_lsn(batch.start, batch.payload.len() - input.len());
-            match Record::decode(&mut input, lsn)? {
-                Record::Operation { page, op } => self.operation(page, &op, lsn)?,
-                Record::Place { page, place } => {
+            match LogRecord::decode(&mut input, lsn)? {
+                LogRecord::Operation { page, op } => self.operation(page, &op, lsn)?,
+                LogRecord::Place { page, place } => {
                     self.note_page(page, lsn)?;
                     if self.found.freed.contains(page) {
                         continue;
@@ -221,7 +221,7 @@ impl<'a> Redo<'a> {
                         self.install(page, place, lsn)?;
                     }
                 }
-                Record::Progress { done, last } => {
+                LogRecord::Progress { done, last } => {
                     if last {
                         self.found.unfinished = None;
                     } else if let Some(unfinished) = &mut self.found.unfinished {
@@ -370,7 +370,7 @@ impl<'a> Redo<'a> {
             self.found.lost_map = Some(id);
             self.broken.insert(id);
         } else if lsn < self.store_lsn {
-            // The page was freed before the store was frozen. If its id is used again, a format comes first.
+            // The page was freed before the checkpoint began. If its id is used again, a format comes first.
             self.found.skipped += 1;
         } else if self.is_rescue {
             self.broken.insert(id);
@@ -436,9 +436,9 @@ fn not_applicable(id: PageId, lsn: Lsn) -> Error {
 fn changed_pages(batch: &Batch, pages: &mut BTreeSet<PageId>) {
     let mut input = if batch.kind == OPERATIONS { batch.payload.as_slice() } else { &[] };
     while !input.is_empty() {
-        match Record::decode(&mut input, batch.start) {
-            Ok(Record::Operation { page, .. }) => drop(pages.insert(page)),
-            Ok(Record::Place { .. } | Record::Progress { .. }) => {}
+        match LogRecord::decode(&mut input, batch.start) {
+            Ok(LogRecord::Operation { page, .. }) => drop(pages.insert(page)),
+            Ok(LogRecord::Place { .. } | LogRecord::Progress { .. }) => {}
             Err(_) => return,
         }
     }

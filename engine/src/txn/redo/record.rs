@@ -27,7 +27,7 @@ const TAG_PROGRESS: u8 = 3;
 
 /// One record, decoded.
 #[derive(Debug)]
-pub(crate) enum Record<'a> {
+pub(crate) enum LogRecord<'a> {
     /// A change of one page.
     Operation { page: PageId, op: PageOp<'a> },
     /// The place of a page that was written outside the log.
@@ -36,17 +36,17 @@ pub(crate) enum Record<'a> {
     Progress { done: u64, last: bool },
 }
 
-impl Record<'_> {
+impl LogRecord<'_> {
     /// Appends the bytes of the record.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Record::Operation { page, op } => encode_operation(*page, op, out),
-            Record::Place { page, place } => {
+            LogRecord::Operation { page, op } => encode_operation(*page, op, out),
+            LogRecord::Place { page, place } => {
                 out.push(TAG_PLACE);
                 out.extend_from_slice(&page.0.to_le_bytes());
                 place.encode(out);
             }
-            Record::Progress { done, last } => {
+            LogRecord::Progress { done, last } => {
                 out.push(TAG_PROGRESS);
                 varint::push(out, *done);
                 out.push(u8::from(*last));
@@ -55,7 +55,7 @@ impl Record<'_> {
     }
 
     /// Decodes one record at the front of a batch's payload and advances `input` after it.
-    pub(crate) fn decode<'a>(input: &mut &'a [u8], lsn: Lsn) -> Result<Record<'a>> {
+    pub(crate) fn decode<'a>(input: &mut &'a [u8], lsn: Lsn) -> Result<LogRecord<'a>> {
         let bad = |what: &str| Error::CorruptLog { lsn, what: format!("a record {what}") };
         let tag = take(input, 1).and_then(<[u8]>::first).copied().ok_or_else(|| bad("without a tag"))?;
         let mut page_id = || {
@@ -66,17 +66,17 @@ impl Record<'_> {
         match tag {
             TAG_OPERATION => {
                 let page = page_id().ok_or_else(|| truncated("page id"))?;
-                Ok(Record::Operation { page, op: PageOp::decode(input)? })
+                Ok(LogRecord::Operation { page, op: PageOp::decode(input)? })
             }
             TAG_PLACE => {
                 let page = page_id().ok_or_else(|| truncated("page id"))?;
                 let place = PlaceBytes::take(input).ok_or_else(|| bad("with a malformed place"))?;
-                Ok(Record::Place { page, place })
+                Ok(LogRecord::Place { page, place })
             }
             TAG_PROGRESS => {
                 let done = varint::take(input).ok_or_else(|| truncated("progress"))?;
                 let last = take(input, 1).and_then(<[u8]>::first).ok_or_else(|| truncated("progress"))?;
-                Ok(Record::Progress { done, last: *last == 1 })
+                Ok(LogRecord::Progress { done, last: *last == 1 })
             }
             other => Err(bad(&format!("has the unknown tag {other}"))),
         }

@@ -79,21 +79,21 @@ impl Engine {
         if !later.is_empty()
             && let Some(log) = self.log.get()
         {
-            self.withhold(log.appended(), later.into_iter());
+            self.add_pending_frees(log.appended(), later.into_iter());
         }
         let mut ids = self.ids.lock();
         free.into_iter().for_each(|id| ids.give_back(id));
     }
 
     /// Withholds ids that records before `end` have freed, until the redo point of a checkpoint is `end` or later.
-    pub(crate) fn withhold(&self, end: Lsn, pages: impl Iterator<Item = PageId>) {
-        self.withheld.add(end, pages);
+    pub(crate) fn add_pending_frees(&self, end: Lsn, pages: impl Iterator<Item = PageId>) {
+        self.pending_frees.add(end, pages);
     }
 
     /// Makes the ids available that were freed before `redo`, the new redo point.
-    pub(in crate::txn) fn release_withheld(&self, redo: Lsn) {
+    pub(in crate::txn) fn release_pending_frees(&self, redo: Lsn) {
         let Some(store) = &self.store else { return };
-        let ids = self.withheld.take_before(redo);
+        let ids = self.pending_frees.take_before(redo);
         if store.file().kind().reuses_ids() {
             // The ids are here because the store could not drop these pages. Drop them again.
             return self.release_pages(&ids);
@@ -106,13 +106,13 @@ impl Engine {
 
     /// Reads from the allocation maps which page ids are free. Drops pages that are in no map: they were written by
     /// transactions that did not commit. The pages in `reserved` belong to a large transaction that recovery will
-    /// complete. The ids in `withheld` must not be used yet. A damaged map stops all writing. `missing` is the error if
-    /// maps are missing. Then the engine does not know which ids of a map without an image are in use.
+    /// complete. The ids in `pending_frees` must not be used yet. A damaged map stops all writing. `missing` is the
+    /// error if maps are missing. Then the engine does not know which ids of a map without an image are in use.
     pub(crate) fn load_maps(
         &self,
         high: u32,
         reserved: &BTreeSet<PageId>,
-        withheld: &IdRanges,
+        pending_frees: &IdRanges,
         missing: Option<&Error>,
     ) -> Result<()> {
         if let Some(missing) = missing {
@@ -137,7 +137,7 @@ impl Engine {
             }
             let is_free = |id: PageId| {
                 let taken = known.as_ref().is_some_and(|page| Page::new(page).bit(id.0 - map.0));
-                id > map && !taken && !reserved.contains(&id) && !withheld.contains(id)
+                id > map && !taken && !reserved.contains(&id) && !pending_frees.contains(id)
             };
             let [from, to] = [map, end].map(|border| residents.partition_point(|id| *id < border));
             let of_map = residents.get(from..to).unwrap_or_default().iter().copied();

@@ -4,7 +4,7 @@
 
 use crate::base::{Error, Result};
 use crate::store::{PageStore, StoreStats};
-use crate::txn::checkpoint::Segments;
+use crate::txn::checkpoint::LogRotation;
 use crate::txn::engine::Engine;
 use std::time::Duration;
 
@@ -117,7 +117,7 @@ impl Engine {
     /// Takes a checkpoint. If the device has no space for the next log segment, it shrinks the file to free some,
     /// unless a transaction is open, which may keep places of pages.
     pub(crate) fn checkpoint_with_room(&self) -> Result<()> {
-        if self.checkpoint()? == Segments::Stuck
+        if self.checkpoint()? == LogRotation::Stuck
             && let Some(_writer) = self.writer.try_lock()
         {
             self.make_room(true)?;

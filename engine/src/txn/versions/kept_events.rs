@@ -40,13 +40,13 @@ impl Default for Held {
 
 /// Removed versions: memory that is to be freed without a lock, and large records whose pages no snapshot can read.
 #[derive(Default)]
-pub(crate) struct Garbage {
+pub(crate) struct RemovedVersions {
     pub(crate) runs: Vec<VersionRun>,
     pub(crate) detached: Vec<Pieces>,
     records: Vec<OwnedRecord>,
 }
 
-impl Garbage {
+impl RemovedVersions {
     /// The large records in it.
     pub(crate) fn larges(self) -> impl Iterator<Item = OwnedRecord> {
         let of_runs: Vec<OwnedRecord> = self.runs.iter().flat_map(VersionRun::larges).collect();
@@ -116,7 +116,7 @@ impl KeptEvents {
         run: &mut VersionRun,
         newest: Option<Lsn>,
         limit: usize,
-        garbage: &mut Garbage,
+        removed: &mut RemovedVersions,
     ) -> usize {
         let (table, lsn) = (run.table(), run.lsn());
         let keys = self.tables.entry(table).or_default();
@@ -130,7 +130,7 @@ impl KeptEvents {
             let last = keys.get(key).map_or(Lsn::ZERO, KeyEvents::last);
             // Of two changes at one LSN only the first has the before-image.
             if newest.map_or(last == lsn, |newest| last > newest) {
-                garbage.note(before.map(OwnedRecord::from));
+                removed.note(before.map(OwnedRecord::from));
                 continue;
             }
             let (key, before): (Arc<[u8]>, Before) = (key.into(), before.map(OwnedRecord::from));
@@ -159,7 +159,13 @@ impl KeptEvents {
 
     /// Assigns up to `limit` events that every new snapshot sees to the open snapshots that may need them, or removes
     /// them. Returns how many it examined.
-    pub(super) fn assign(&mut self, snapshots: &Snapshots, visible: Lsn, limit: usize, garbage: &mut Garbage) -> usize {
+    pub(super) fn assign(
+        &mut self,
+        snapshots: &Snapshots,
+        visible: Lsn,
+        limit: usize,
+        removed: &mut RemovedVersions,
+    ) -> usize {
         let (mut done, mut newest) = (0, (Lsn::ZERO, None));
         while done < limit
             && let Some(event) = self.unseen.pop_front_if(|event| event.lsn <= visible)
@@ -168,7 +174,7 @@ impl KeptEvents {
             if newest.0 != event.lsn {
                 newest = (event.lsn, snapshots.newest_before(event.lsn));
             }
-            self.reassign(event, newest.1, garbage);
+            self.reassign(event, newest.1, removed);
         }
         done
     }
@@ -183,7 +189,7 @@ impl KeptEvents {
     }
 
     /// Reassigns or removes up to `limit` events of closed snapshots.
-    pub(crate) fn remove_closed(&mut self, snapshots: &Snapshots, limit: usize, garbage: &mut Garbage) {
+    pub(crate) fn remove_closed(&mut self, snapshots: &Snapshots, limit: usize, removed: &mut RemovedVersions) {
         let mut left = limit;
         while left > 0
             && let Some((snapshot, mut events)) = self.closing.pop()
@@ -193,7 +199,7 @@ impl KeptEvents {
                 && let Some(event) = events.pop()
             {
                 left -= 1;
-                self.reassign(event, older, garbage);
+                self.reassign(event, older, removed);
             }
             if !events.is_empty() {
                 self.closing.push((snapshot, events));
@@ -202,7 +208,7 @@ impl KeptEvents {
     }
 
     /// Keeps an event for `newest`, the newest open snapshot that may need it, or removes it.
-    fn reassign(&mut self, event: EventId, newest: Option<Lsn>, garbage: &mut Garbage) {
+    fn reassign(&mut self, event: EventId, newest: Option<Lsn>, removed: &mut RemovedVersions) {
         let Some(keys) = self.tables.get_mut(&event.table) else { return };
         if let Some(newest) = newest
             && keys.get(&event.key).is_some_and(|events| newest >= events.preceding(event.lsn))
@@ -222,6 +228,6 @@ impl KeptEvents {
         let Some(before) = before else { return };
         self.count -= 1;
         self.bytes -= key_events::bytes(&[], before.as_ref()) + key_len;
-        garbage.note(before);
+        removed.note(before);
     }
 }

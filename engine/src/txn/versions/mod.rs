@@ -19,7 +19,7 @@ use crate::base::{Lsn, TableId};
 use crate::page::Record;
 use crate::tree::KeyRange;
 use detached_ranges::{Detached, DetachedRanges, Route};
-use kept_events::{Garbage, KeptEvents};
+use kept_events::{KeptEvents, RemovedVersions};
 use parking_lot::RwLock;
 use range_pieces::At;
 use snapshots::{SnapshotState, Snapshots};
@@ -68,7 +68,7 @@ const MAX_RUNS: usize = 64;
 
 /// The result of pruning.
 pub(crate) struct Pruned {
-    pub(crate) garbage: Garbage,
+    pub(crate) removed: RemovedVersions,
     /// All events that are visible to every new snapshot were assigned to an open snapshot or removed.
     pub(crate) assigned: bool,
     /// Nothing is left to remove.
@@ -94,9 +94,9 @@ impl VersionsInner {
         }
         if self.runs.len() >= MAX_RUNS {
             for mut run in self.runs.drain(..) {
-                // No large record can become garbage here: it would be of a second change at one LSN, and a transaction
+                // No large record can be removed here: it would be of a second change at one LSN, and a transaction
                 // changes each key once.
-                self.kept.add_run(&mut run, None, usize::MAX, &mut Garbage::default());
+                self.kept.add_run(&mut run, None, usize::MAX, &mut RemovedVersions::default());
             }
         }
         let spare = self.spare.take();
@@ -107,9 +107,15 @@ impl VersionsInner {
 
     /// Assigns up to `limit` of the events that every new snapshot sees to the open snapshots that may need them.
     /// Removes those that none needs. Returns how much of `limit` is left.
-    fn assign(&mut self, snapshots: &Snapshots, state: &SnapshotState, limit: usize, garbage: &mut Garbage) -> usize {
-        let mut left = limit - self.detached.assign(snapshots, state.visible, limit, garbage);
-        left -= self.kept.assign(snapshots, state.visible, left, garbage);
+    fn assign(
+        &mut self,
+        snapshots: &Snapshots,
+        state: &SnapshotState,
+        limit: usize,
+        removed: &mut RemovedVersions,
+    ) -> usize {
+        let mut left = limit - self.detached.assign(snapshots, state.visible, limit, removed);
+        left -= self.kept.assign(snapshots, state.visible, left, removed);
         while left > 0
             && let Some(mut run) = self.runs.pop_front_if(|run| run.lsn() <= state.visible)
         {
@@ -117,12 +123,12 @@ impl VersionsInner {
             let Some((oldest, newest)) = needed.zip(snapshots.newest_before(run.lsn())) else {
                 match run.is_reusable() {
                     true => self.spare = Some(run),
-                    false => garbage.runs.push(run),
+                    false => removed.runs.push(run),
                 }
                 continue;
             };
             self.kept.note_oldest(oldest);
-            left -= self.kept.add_run(&mut run, Some(newest), left, garbage);
+            left -= self.kept.add_run(&mut run, Some(newest), left, removed);
             if run.left() > 0 {
                 self.runs.push_front(run);
             }
@@ -217,19 +223,19 @@ impl Versions {
     /// Removes events that no snapshot can need. Examines up to `limit` events. Events that new snapshots do not see
     /// yet stay in their runs, because usually they are removed before a snapshot needs them.
     pub(crate) fn prune(&self, snapshots: &Snapshots, limit: usize) -> Pruned {
-        let mut garbage = Garbage::default();
+        let mut removed = RemovedVersions::default();
         let mut guard = self.inner.write();
         let inner = &mut *guard;
         // This and the use of it happen under the lock, so a list of closed snapshots is processed before a later one.
         let mut state = snapshots.take_state();
         inner.detached.close(&state.closed);
         inner.kept.close(std::mem::take(&mut state.closed));
-        let left = inner.assign(snapshots, &state, limit, &mut garbage);
-        inner.kept.remove_closed(snapshots, left, &mut garbage);
-        inner.detached.remove_closed(snapshots, left, &mut garbage);
+        let left = inner.assign(snapshots, &state, limit, &mut removed);
+        inner.kept.remove_closed(snapshots, left, &mut removed);
+        inner.detached.remove_closed(snapshots, left, &mut removed);
         self.holding.store(inner.kept.len() > 0 || !inner.detached.is_empty(), Ordering::Release);
         let done = left > 0 && !inner.kept.is_closing() && !inner.detached.is_closing();
-        Pruned { garbage, assigned: left > 0, done }
+        Pruned { removed, assigned: left > 0, done }
     }
 
     /// True if something may be kept for an open snapshot.

@@ -42,8 +42,8 @@ impl Engine {
         let mut count = 0usize;
         loop {
             count = count.saturating_add(1);
-            let Pruned { garbage, assigned, done } = self.versions.prune(&self.snapshots, PIECE);
-            for record in garbage.larges() {
+            let Pruned { removed, assigned, done } = self.versions.prune(&self.snapshots, PIECE);
+            for record in removed.larges() {
                 // The record was checked when the event was added.
                 if let Ok(pages) = large::pages(self, &record.bytes) {
                     self.release_pages(&pages.collect::<Vec<_>>());

@@ -25,7 +25,7 @@ impl Versions {
         let mut larges = Vec::new();
         loop {
             let pruned = self.prune(snapshots, 2);
-            larges.extend(pruned.garbage.larges());
+            larges.extend(pruned.removed.larges());
             if pruned.done {
                 return larges;
             }
@@ -196,7 +196,7 @@ proptest! {
     #[test]
     fn every_open_snapshot_finds_its_events_and_others_are_removed_once(ops in prop::collection::vec(op(), 1..120)) {
         let (versions, snapshots) = (Versions::default(), Snapshots::new(Lsn(1)));
-        let (mut events, mut garbage, mut open) = (Vec::<Event>::new(), Vec::<OwnedRecord>::new(), vec![]);
+        let (mut events, mut removed, mut open) = (Vec::<Event>::new(), Vec::<OwnedRecord>::new(), vec![]);
         let mut end = 1;
         for op in ops.into_iter().chain([Op::Publish(0), Op::Prune(usize::MAX)]) {
             match op {
@@ -218,7 +218,7 @@ proptest! {
                 Op::Open => open.push(snapshots.open()),
                 Op::Close(at) if !open.is_empty() => _ = snapshots.close(open.swap_remove(at.index(open.len()))),
                 Op::Close(_) => {}
-                Op::Prune(most) => garbage.extend(versions.prune(&snapshots, most).garbage.larges()),
+                Op::Prune(most) => removed.extend(versions.prune(&snapshots, most).removed.larges()),
             }
             let visible = snapshots.visible();
             let readers = || open.iter().copied().chain((visible.0..=end).step_by(10).map(Lsn));
@@ -227,10 +227,10 @@ proptest! {
                 prop_assert_eq!(&versions.point(TABLE, &[key], snapshot, Lsn::MAX), &right);
                 let all = versions.points(TABLE, &[key], Some(&[key + 1]), snapshot, Lsn::MAX);
                 prop_assert_eq!(all.first().map(|found| &found.1), right.as_ref());
-                prop_assert!(right.flatten().is_none_or(|record| !garbage.contains(&record)));
+                prop_assert!(right.flatten().is_none_or(|record| !removed.contains(&record)));
             }
         }
-        garbage.extend(versions.prune_all(&snapshots));
+        removed.extend(versions.prune_all(&snapshots));
         open.sort_unstable();
         open.dedup();
         let needed = |event: &Event| open.iter().any(|at| wanted(&events, event.0, *at) == Some(event));
@@ -240,9 +240,10 @@ proptest! {
                 snapshots.close(*at);
             }
         }
-        garbage.extend(versions.prune_all(&snapshots));
+        removed.extend(versions.prune_all(&snapshots));
         prop_assert_eq!((versions.len(), versions.held_back().bytes), (0, 0));
-        garbage.sort_unstable_by(|a, b| a.bytes.cmp(&b.bytes));
-        prop_assert!(garbage.iter().eq(events.iter().map(|event| &event.2)), "{} of {} events", garbage.len(), events.len());
+        removed.sort_unstable_by(|a, b| a.bytes.cmp(&b.bytes));
+        let all = events.iter().map(|event| &event.2);
+        prop_assert!(removed.iter().eq(all), "{} of {} events", removed.len(), events.len());
     }
 }

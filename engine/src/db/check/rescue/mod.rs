@@ -15,7 +15,7 @@ use crate::db::open::options::Builder;
 use crate::db::open::{Opened, log_config, missing_log, next_epoch};
 use crate::io::{LockGuard, OpenMode, OverlayVolume, Volume};
 use crate::log::{self, LogConfig, LogPosition};
-use crate::store::{self, Meta, RescuedStore, SuperblockChoice, Trust};
+use crate::store::{self, Meta, PageSource, RescuedStore, SuperblockChoice};
 use crate::txn::{Redo, Redone};
 use std::path::Path;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl Builder {
         let lock: Arc<dyn LockGuard> = volume.lock(name, false)?.guard.into();
         let recovered = self.recovered(&volume, name)?;
         let overlay = recovered.unwrap_or_else(|| Arc::new(OverlayVolume::new(volume)));
-        let mut rescue = self.rescued_store(&*overlay, name, Trust::Structures)?;
+        let mut rescue = self.rescued_store(&*overlay, name, PageSource::Structures)?;
         let mut opened = Opened::of(self, overlay.path(name), lock, (rescue.store, rescue.meta))?;
         let found = match rescue.superblock {
             SuperblockChoice::None => skip_log(&*overlay, name, &mut rescue.damage).map(Some)?,
@@ -88,7 +88,7 @@ impl Builder {
         if found.is_none() && rescue.superblock == SuperblockChoice::Only {
             // The superblock is old, so its page table is old too, and its log was removed.
             let overlay: Arc<dyn Volume> = Arc::new(OverlayVolume::new(overlay));
-            rescue = RescuedStore { damage: rescue.damage, ..self.rescued_store(&*overlay, name, Trust::Images)? };
+            rescue = RescuedStore { damage: rescue.damage, ..self.rescued_store(&*overlay, name, PageSource::Images)? };
             let Opened { path, lock, .. } = opened;
             opened = Opened::of(self, path, lock, (rescue.store, rescue.meta))?;
         }
@@ -118,9 +118,9 @@ impl Builder {
         Ok(recovered.is_ok().then_some(overlay))
     }
 
-    fn rescued_store(&self, overlay: &dyn Volume, name: &str, trust: Trust) -> Result<RescuedStore> {
+    fn rescued_store(&self, overlay: &dyn Volume, name: &str, source: PageSource) -> Result<RescuedStore> {
         let disk = overlay.open(name, OpenMode::Write)?;
-        store::open_damaged(disk, &overlay.path(name), self.checked_page_size(false)?, trust)
+        store::open_damaged(disk, &overlay.path(name), self.checked_page_size(false)?, source)
     }
 }
 

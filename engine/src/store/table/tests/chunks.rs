@@ -9,7 +9,7 @@ fn file() -> Arc<Failing> {
     let disk = disk();
     let store = create(&disk);
     (0..PAGES).for_each(|id| store.write(PageId(id), &page(id, 3)).unwrap());
-    store.finish(store.freeze(), meta()).unwrap();
+    store.finish(store.begin_checkpoint(), meta()).unwrap();
     disk
 }
 
@@ -42,10 +42,10 @@ fn an_opening_without_a_free_map_keeps_chunks_and_knows_all_pages() {
     assert_eq!((known(), in_memory()), (expected.clone(), [false, true, true]), "a chunk that has changed stays");
     assert_eq!(store.known_between(PageId(9), PageId(11)).unwrap(), [PageId(9), PageId(10)]);
     assert_eq!(in_memory(), [false, true, true]);
-    store.finish(store.freeze(), meta()).unwrap();
+    store.finish(store.begin_checkpoint(), meta()).unwrap();
     forget();
     store.drop_page(PageId(3)).unwrap();
-    store.finish(store.freeze(), meta()).unwrap();
+    store.finish(store.begin_checkpoint(), meta()).unwrap();
     forget();
     assert_eq!(known(), expected.into_iter().filter(|id| *id != PageId(3)).collect::<Vec<_>>());
 }
@@ -57,7 +57,7 @@ fn chunks_of_a_database_that_grows_are_read_again() {
     let mut found = vec![0; PAGE_SIZE];
     for pages in [300, PAGES] {
         (0..pages).for_each(|id| store.write(PageId(id), &page(id, 3)).unwrap());
-        store.finish(store.freeze(), Meta { high_water: pages, ..meta() }).unwrap();
+        store.finish(store.begin_checkpoint(), Meta { high_water: pages, ..meta() }).unwrap();
         places::leave_memory(&mut store.state.lock());
         for id in 0..pages {
             assert!(store.read(PageId(id), &mut found).unwrap().is_some() && found == page(id, 3), "page {id}");
@@ -104,14 +104,14 @@ fn a_batch_gets_all_of_its_chunks_and_chunks_that_were_captured_stay() {
         writer.push(PageId(id), &page(id, 9), ChangedParts::ALL);
     }
     writer.write().unwrap();
-    let frozen = store.freeze();
+    let token = store.begin_checkpoint();
     places::leave_memory(&mut store.state.lock());
     let is_new = |store: &TableStore| {
         let mut found = vec![0; PAGE_SIZE];
         ids.iter().all(|&id| store.read(PageId(id), &mut found).unwrap().is_some() && found == page(id, 9))
     };
     assert!(is_new(&store));
-    store.finish(frozen, meta()).unwrap();
+    store.finish(token, meta()).unwrap();
     places::leave_memory(&mut store.state.lock());
     let is_missing = |id| store.state.lock().table.check_present(PageId(id)).is_err();
     assert_eq!([1, 300, 600].into_iter().filter(|id| is_missing(*id)).count(), 2);
@@ -138,7 +138,7 @@ fn chunks_within_the_memory_limit_stay_in_memory() {
 fn a_round_of_a_compaction_reads_only_the_chunks_of_the_pages_that_move() {
     let disk = file();
     let store = open(&disk).unwrap();
-    let checkpoint = |store: &TableStore| store.finish(store.freeze(), meta()).unwrap();
+    let checkpoint = |store: &TableStore| store.finish(store.begin_checkpoint(), meta()).unwrap();
     (10..550).for_each(|id| store.drop_page(PageId(id)).unwrap());
     checkpoint(&store);
     // From here on no chunk of the page table has to move.

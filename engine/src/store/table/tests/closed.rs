@@ -19,7 +19,7 @@ fn closed() -> Arc<Failing> {
     for round in 1..4 {
         (0..PAGES).filter(|id| id % 5 < 4).for_each(|id| store.write(PageId(id), &page(id, round)).unwrap());
         (0..PAGES).step_by(7).for_each(|id| store.drop_page(PageId(id)).unwrap());
-        store.finish(store.freeze(), meta()).unwrap();
+        store.finish(store.begin_checkpoint(), meta()).unwrap();
     }
     store.shrink(0).unwrap();
     store.close(Meta { clean: true, ..meta() }).unwrap();
@@ -32,7 +32,7 @@ fn page(id: u32, round: u64) -> Vec<u8> {
 
 fn map_of(disk: &Arc<Failing>) -> Option<FreeMapPlace> {
     let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
-    Directory::decode(&file.own()).unwrap().map
+    Directory::decode(&file.store_header()).unwrap().map
 }
 
 fn bytes_of(disk: &Arc<Failing>, map: FreeMapPlace) -> Vec<u8> {
@@ -85,7 +85,7 @@ fn the_next_checkpoint_drops_the_free_map_and_frees_its_grains() {
     assert_eq!(map_of(&disk), Some(map), "nothing has changed yet");
     store.write(PageId(3), &page(3, 3)).unwrap();
     assert!(store.space.lock().allocator.is_used(map.extent()));
-    store.finish(store.freeze(), meta()).unwrap();
+    store.finish(store.begin_checkpoint(), meta()).unwrap();
     assert_eq!(map_of(&disk), None);
     assert!(!store.space.lock().allocator.is_used(map.extent()));
     store.check_places().unwrap();
@@ -97,7 +97,7 @@ fn the_next_checkpoint_drops_the_free_map_and_frees_its_grains() {
 fn a_close_after_unsaved_changes_writes_no_free_map() {
     let disk = closed();
     let store = open(&disk).unwrap();
-    store.finish(store.freeze(), meta()).unwrap();
+    store.finish(store.begin_checkpoint(), meta()).unwrap();
     store.write(PageId(3), &page(3, 3)).unwrap();
     store.close(Meta { clean: true, ..meta() }).unwrap();
     assert_eq!(map_of(&disk), None);
@@ -138,7 +138,7 @@ fn replace(disk: &Arc<Failing>, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = bytes_of(disk, place);
     change(&mut bytes);
     let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
-    let directory = Directory::decode(&file.own()).unwrap();
+    let directory = Directory::decode(&file.store_header()).unwrap();
     disk.write_at(place.extent().offset(), &bytes).unwrap();
     let map = Some(FreeMapPlace { len: bytes.len() as u64, crc: checksum(&bytes), ..place });
     file.change().unwrap().write(meta(), Directory { map, ..directory }.encode()).unwrap();
@@ -229,7 +229,7 @@ fn a_chunk_with_pages_in_free_grains_is_damage_when_it_is_read() {
 fn a_map_that_lies_beyond_the_end_or_over_a_chunk_is_damage() {
     let disk = closed();
     let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
-    let directory = Directory::decode(&file.own()).unwrap();
+    let directory = Directory::decode(&file.store_header()).unwrap();
     let place = directory.map.unwrap();
     let beyond = FreeMapPlace { first: disk.size().unwrap() / GRAIN as u64, ..place };
     for map in [beyond, FreeMapPlace { first: directory.first, ..place }, FreeMapPlace { len: u64::MAX, ..place }] {
@@ -243,7 +243,7 @@ fn a_close_with_unnamed_grains_in_use_writes_no_free_map() {
     let disk = disk();
     let store = create(&disk);
     (0..PAGES).for_each(|id| store.write(PageId(id), &page(id, 3)).unwrap());
-    store.finish(store.freeze(), meta()).unwrap();
+    store.finish(store.begin_checkpoint(), meta()).unwrap();
     store.space.lock().allocator.allocate(1).unwrap();
     store.close(Meta { clean: true, ..meta() }).unwrap();
     assert_eq!(map_of(&disk), None);
@@ -256,7 +256,7 @@ fn rewrite_chunk(disk: &Arc<Failing>, change: impl FnOnce(&mut [u8])) {
     let (TableParts { state, .. }, _) = load(disk, Reading::All).unwrap();
     let (location, group) = (state.table.chunk_location(0).unwrap(), state.table.groups()[0].unwrap());
     let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
-    let directory = Directory::decode(&file.own()).unwrap();
+    let directory = Directory::decode(&file.store_header()).unwrap();
     let mut chunk = vec![0; CHUNK_BYTES];
     disk.read_at(location.place.offset(), &mut chunk).unwrap();
     change(&mut chunk);
@@ -316,7 +316,7 @@ fn a_chunk_with_two_pages_at_one_place_is_damage_when_it_is_read() {
 fn a_chunk_with_a_page_that_does_not_exist_is_damage_when_it_is_read() {
     let disk = closed();
     let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
-    let directory = file.own();
+    let directory = file.store_header();
     file.change().unwrap().write(Meta { high_water: 600, ..meta() }, directory).unwrap();
     drop(file);
     assert_refused(&disk, 512..PAGES, "all page ids are below 600");
@@ -369,11 +369,11 @@ proptest! {
             }
         }
         check(&expected);
-        store.finish(store.freeze(), meta()).unwrap();
+        store.finish(store.begin_checkpoint(), meta()).unwrap();
         check(&expected);
         others.clone().for_each(|id| store.drop_page(PageId(id)).unwrap());
         changed.clone().for_each(|id| drop(store.drop_page(PageId(id))));
-        store.finish(store.freeze(), meta()).unwrap();
+        store.finish(store.begin_checkpoint(), meta()).unwrap();
         store.close(meta()).unwrap();
         match open(&disk) {
             Ok(store) => {

@@ -5,7 +5,7 @@ use crate::base::bytes;
 use crate::store::tests::model::Subject;
 
 fn checkpoint(store: &TableStore) {
-    store.finish(store.freeze(), meta()).unwrap();
+    store.finish(store.begin_checkpoint(), meta()).unwrap();
 }
 
 /// The seed, among a few, of the page whose image is longest.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::store::table::encoding::{GROUP_CHUNKS, encode_group};
-use crate::store::{Compression, PagePolicy, Target, Trust, open_damaged};
+use crate::store::{Compression, PagePolicy, PageSource, Target, open_damaged};
 use proptest::prelude::*;
 
 const PAGES: u32 = 300;
@@ -20,7 +20,7 @@ fn file() -> (Vec<u8>, Vec<Vec<u8>>) {
         store.compression().unwrap().set_policy(SAMPLE_TABLE, policy);
         store.write(PageId(id), page).unwrap();
     }
-    store.finish(store.freeze(), meta()).unwrap();
+    store.finish(store.begin_checkpoint(), meta()).unwrap();
     // Now both superblocks lead to this checkpoint.
     store.file().write_meta(meta()).unwrap();
     store.shrink(0).unwrap();
@@ -119,7 +119,7 @@ fn two_pages_at_one_place_are_refused() {
         entry.fresh = false;
         state.table.set(PageId(2), Some(entry)).unwrap();
     }
-    store.finish(store.freeze(), meta()).unwrap();
+    store.finish(store.begin_checkpoint(), meta()).unwrap();
     let found = open(&disk).map(|_| ());
     assert!(matches!(&found, Err(Error::CorruptMeta { why, .. }) if why.contains("page 2")), "{found:?}");
 }
@@ -131,7 +131,7 @@ fn a_place_far_beyond_the_file_takes_no_memory() {
     let far = Location { place: place::Place::new(1 << 39, 9).unwrap(), crc: 1 };
     let entry = PageEntry { location: far, fresh: false, checked: false };
     store.state.lock().table.set(PageId(1), Some(entry)).unwrap();
-    store.finish(store.freeze(), meta()).unwrap();
+    store.finish(store.begin_checkpoint(), meta()).unwrap();
     let found = open(&disk).map(|_| ());
     assert!(matches!(&found, Err(Error::CorruptMeta { why, .. }) if why.contains("beyond")), "{found:?}");
 }
@@ -143,7 +143,7 @@ fn a_damaged_group_of_chunks_is_refused_and_a_rescue_finds_its_pages() {
     let last = (GROUP_CHUNKS * CHUNK_PAGES) as u32;
     let ids = [1, last - 1, last, last + 300];
     ids.iter().for_each(|&id| store.write(PageId(id), &sample(id, 5, 3)).unwrap());
-    store.finish(store.freeze(), meta()).unwrap();
+    store.finish(store.begin_checkpoint(), meta()).unwrap();
     store.file.write_meta(meta()).unwrap();
     let groups: Vec<Location> = store.state.lock().table.groups().iter().copied().map(Option::unwrap).collect();
     assert_eq!(groups.iter().map(|group| group.place.grains()).collect::<Vec<_>>(), [3, 1]);
@@ -154,7 +154,7 @@ fn a_damaged_group_of_chunks_is_refused_and_a_rescue_finds_its_pages() {
 
     let found = open(&disk).map(|_| ());
     assert!(matches!(&found, Err(Error::CorruptMeta { why, .. }) if why.contains("group 1")), "{found:?}");
-    let rescued = open_damaged(disk, Path::new("db"), PAGE_SIZE, Trust::Structures).unwrap();
+    let rescued = open_damaged(disk, Path::new("db"), PAGE_SIZE, PageSource::Structures).unwrap();
     let high = meta().high_water.next_multiple_of(CHUNK_PAGES as u32).min(2 * last);
     let lost = |damage: &Damage| matches!(damage, Damage::PageTablePart { first, last: end } if (first.0, end.0) == (last, high - 1));
     assert!(rescued.damage.iter().any(lost), "{:?}", rescued.damage);
@@ -177,10 +177,10 @@ proptest! {
         for id in 0..40 {
             store.write(PageId(id), &sample(id, 5, u64::from(id % 7))).unwrap();
         }
-        store.finish(store.freeze(), meta()).unwrap();
+        store.finish(store.begin_checkpoint(), meta()).unwrap();
         let location = store.state.lock().table.chunk_location(0).unwrap();
         let group = store.state.lock().table.groups()[0].unwrap();
-        let mut directory = Directory::decode(&store.file.own()).unwrap();
+        let mut directory = Directory::decode(&store.file.store_header()).unwrap();
         let mut chunk = vec![0; location.place.len()];
         disk.read_at(location.place.offset(), &mut chunk).unwrap();
         for (at, byte) in hits {

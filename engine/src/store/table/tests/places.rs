@@ -20,7 +20,7 @@ impl Subject for TableStore {
 
     /// Every used grain has exactly one use, and no more places are noted as free than there are.
     fn check(&self) {
-        let directory = Directory::decode(&self.file.own()).unwrap();
+        let directory = Directory::decode(&self.file.store_header()).unwrap();
         self.state.lock().table.keep(usize::MAX);
         self.load_all();
         let len = *self.len.lock();
@@ -34,7 +34,7 @@ impl Subject for TableStore {
         extents
             .extend((0..state.table.chunks()).filter_map(|index| state.table.ahead(index)).map(|at| at.place.extent()));
         let mut space = self.space.lock();
-        extents.extend(space.quarantine.iter().chain(&space.frozen).chain(space.reserved.values()));
+        extents.extend(space.quarantine.iter().chain(&space.of_checkpoint).chain(space.reserved.values()));
         extents.extend(directory.map.map(|map| map.extent()));
         extents.sort_unstable();
         for pair in extents.windows(2) {
@@ -80,7 +80,7 @@ fn place(location: Location) -> PlaceBytes {
 fn places_in_the_log_are_redone_and_kept() {
     let mut run = ModelRun::<TableStore>::new();
     run.step(&Step::Write((0..50).collect()));
-    run.step(&Step::Freeze);
+    run.step(&Step::BeginCheckpoint);
     run.step(&Step::Finish);
     let mut places = Vec::new();
     for id in 100..150 {
@@ -114,7 +114,7 @@ fn a_reserved_place_that_nobody_installs_is_free_after_a_checkpoint() {
     let before = run.store.stats();
     run.store.reserve(place, Lsn(1)).unwrap();
     assert!(run.store.stats().free_bytes < before.free_bytes);
-    run.store.finish(run.store.freeze(), meta()).unwrap();
+    run.store.finish(run.store.begin_checkpoint(), meta()).unwrap();
     assert_eq!(run.store.stats().free_bytes, before.free_bytes);
 }
 
@@ -127,7 +127,7 @@ fn images_and_chunks_have_blocks_of_their_own_where_the_page_table_is_persisted(
         for id in 0..40 {
             store.write(PageId(id), &sample(id, round, u64::from(id) + 40 * round)).unwrap();
         }
-        store.finish(store.freeze(), meta()).unwrap();
+        store.finish(store.begin_checkpoint(), meta()).unwrap();
         store.write(PageId(3), &sample(3, round, round)).unwrap();
         store.load_all();
         let state = store.state.lock();
@@ -202,7 +202,7 @@ fn policies_are_kept_with_the_page_table() {
     store.compression().unwrap().set_policy(SAMPLE_TABLE, policy);
     store.compression().unwrap().set_policy(TableId(9), policy);
     store.compression().unwrap().set_policy(TableId(9), PagePolicy::default());
-    store.finish(store.freeze(), meta()).unwrap();
+    store.finish(store.begin_checkpoint(), meta()).unwrap();
     let store = open(&disk).unwrap();
     assert_eq!(store.compression.policies(), [(SAMPLE_TABLE, policy)]);
     let page = sample(1, 5, 0);
@@ -210,7 +210,7 @@ fn policies_are_kept_with_the_page_table() {
     assert_eq!(store.location(PageId(1)).unwrap().unwrap().place.len(), 1024);
     store.compression().unwrap().replace_policies([]);
     store.write(PageId(1), &page).unwrap();
-    store.finish(store.freeze(), meta()).unwrap();
+    store.finish(store.begin_checkpoint(), meta()).unwrap();
     assert_eq!(open(&disk).unwrap().compression.policies(), []);
 }
 

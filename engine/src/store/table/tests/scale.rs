@@ -63,7 +63,7 @@ fn fill() {
         let place = PlaceBytes::new(&location.encode()).unwrap();
         assert!(store.install(PageId(id), place, Lsn(1)).unwrap(), "page {id}");
         if (id + 1).is_multiple_of(1 << 15) {
-            store.finish(store.freeze(), meta).unwrap();
+            store.finish(store.begin_checkpoint(), meta).unwrap();
         }
     }
     let (memory, _) = begin.since(pages);
@@ -109,7 +109,7 @@ fn measure(has_map: bool) {
     let page = |id| sample_of(SIZE, id, 150, u64::from(id));
     changed.iter().for_each(|&id| store.write(PageId(id), &page(id)).unwrap());
     let (before, images) = (Used::now(), store.stats().written_bytes);
-    store.finish(store.freeze(), meta).unwrap();
+    store.finish(store.begin_checkpoint(), meta).unwrap();
     let ((_, seconds), written) = (before.since(pages), store.stats().written_bytes - images);
     println!("{CHANGED} changed pages: a checkpoint writes {written} bytes in {seconds:.4} s");
     // The chunks of the changed pages, the groups of these, and the directory.

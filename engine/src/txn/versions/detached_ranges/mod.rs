@@ -9,7 +9,7 @@
 //! The ranges of a batch are first in a group of their own, at the end of the previous batch, because a snapshot may
 //! still begin there.
 
-use super::kept_events::Garbage;
+use super::kept_events::RemovedVersions;
 use super::range_pieces::{At, Pieces, RangePiece, count_examined, cut_off_neighbours};
 use super::snapshots::Snapshots;
 use crate::base::{Lsn, PageId, TableId};
@@ -108,11 +108,17 @@ impl DetachedRanges {
 
     /// Assigns up to `limit` ranges of batches that every new snapshot sees to the open snapshots that may need them,
     /// or removes them. `visible` is the LSN at which new snapshots begin. Returns how many it examined.
-    pub(super) fn assign(&mut self, snapshots: &Snapshots, visible: Lsn, limit: usize, garbage: &mut Garbage) -> usize {
+    pub(super) fn assign(
+        &mut self,
+        snapshots: &Snapshots,
+        visible: Lsn,
+        limit: usize,
+        removed: &mut RemovedVersions,
+    ) -> usize {
         let mut left = limit;
         while left > 0
             && let Some(group) = self.unseen.first().copied().filter(|group| *group < visible)
-            && self.reassign(group, snapshots, &mut left, garbage)
+            && self.reassign(group, snapshots, &mut left, removed)
         {
             self.unseen.remove(&group);
             left = left.saturating_sub(1);
@@ -131,11 +137,11 @@ impl DetachedRanges {
     }
 
     /// Reassigns or removes up to `limit` pieces of closed snapshots.
-    pub(crate) fn remove_closed(&mut self, snapshots: &Snapshots, limit: usize, garbage: &mut Garbage) {
+    pub(crate) fn remove_closed(&mut self, snapshots: &Snapshots, limit: usize, removed: &mut RemovedVersions) {
         let mut left = limit;
         while left > 0
             && let Some(group) = self.closing.first().copied()
-            && self.reassign(group, snapshots, &mut left, garbage)
+            && self.reassign(group, snapshots, &mut left, removed)
         {
             self.closing.remove(&group);
             left = left.saturating_sub(1);
@@ -144,7 +150,7 @@ impl DetachedRanges {
 
     /// Moves up to `left` pieces of a group to the newest open snapshot that may need them. Returns true if the whole
     /// group is processed or already belongs to that snapshot.
-    fn reassign(&mut self, group: Lsn, snapshots: &Snapshots, left: &mut usize, garbage: &mut Garbage) -> bool {
+    fn reassign(&mut self, group: Lsn, snapshots: &Snapshots, left: &mut usize, removed: &mut RemovedVersions) -> bool {
         let newest = snapshots.newest_before(group.plus(1));
         if newest == Some(group) {
             return true;
@@ -153,7 +159,7 @@ impl DetachedRanges {
             count_examined();
             let done = match newest {
                 Some(newest) if *left > 0 => self.move_pieces(newest, group, table, left),
-                None if *left > 0 => self.drop_group(group, table, garbage),
+                None if *left > 0 => self.drop_group(group, table, removed),
                 _ => false,
             };
             if !done {
@@ -167,11 +173,11 @@ impl DetachedRanges {
     }
 
     /// Removes the pieces of a table from a group that no snapshot needs.
-    fn drop_group(&mut self, group: Lsn, table: TableId, garbage: &mut Garbage) -> bool {
+    fn drop_group(&mut self, group: Lsn, table: TableId, removed: &mut RemovedVersions) -> bool {
         if let Some(groups) = self.tables.get_mut(&table) {
             if let Some(pieces) = groups.remove(&group) {
                 self.bytes -= pieces.bytes();
-                garbage.detached.push(pieces);
+                removed.detached.push(pieces);
             }
             if groups.is_empty() {
                 self.tables.remove(&table);

@@ -37,10 +37,10 @@ impl Scene {
 
     fn prune(&mut self, limit: usize) {
         let state = self.snapshots.take_state();
-        let mut garbage = Garbage::default();
+        let mut removed = RemovedVersions::default();
         self.ranges.close(&state.closed);
-        let left = limit - self.ranges.assign(&self.snapshots, state.visible, limit, &mut garbage);
-        self.ranges.remove_closed(&self.snapshots, left, &mut garbage);
+        let left = limit - self.ranges.assign(&self.snapshots, state.visible, limit, &mut removed);
+        self.ranges.remove_closed(&self.snapshots, left, &mut removed);
     }
 
     fn prune_all(&mut self) {

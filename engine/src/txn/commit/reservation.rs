@@ -29,7 +29,7 @@ const MAP_LOG: usize = 64;
 
 /// The resources that a commit needs.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Need {
+pub(super) struct Reservation {
     /// The number of pages that it may change, as one batch.
     pub(in crate::txn) pages: usize,
     /// The number of dirty pages that it may leave. If pages are merged, only one of them counts.
@@ -48,7 +48,7 @@ pub(super) struct Need {
     new_bytes: usize,
 }
 
-impl Need {
+impl Reservation {
     /// The number of new pages. A new page may be only half full.
     fn new_pages(&self, page_size: usize) -> usize {
         self.new_bytes.div_ceil(page_size / 2)
@@ -62,11 +62,11 @@ fn maps_of_longest_run(page_size: usize) -> usize {
 }
 
 /// Examines the steps of a commit, reads the pages that they will change, and adds up the space and pages they need.
-pub(super) struct NeedSurvey<'e> {
+pub(super) struct ReservationEstimate<'e> {
     engine: &'e Engine,
     catalog: Tree,
     page_size: usize,
-    need: Need,
+    reservation: Reservation,
     /// The leaves, pinned until the commit ends. `None`: they are too many for one batch.
     pins: Option<Vec<Pin<'e>>>,
     /// Roots of trees that the commit itself creates.
@@ -82,25 +82,25 @@ pub(super) struct NeedSurvey<'e> {
 }
 
 /// The space that a commit needs, and its leaves, pinned, if it fits in one batch.
-pub(super) struct Surveyed<'e> {
-    pub(super) need: Need,
+pub(super) struct PinnedReservation<'e> {
+    pub(super) reservation: Reservation,
     pub(super) pins: Option<Vec<Pin<'e>>>,
 }
 
-impl<'e> NeedSurvey<'e> {
+impl<'e> ReservationEstimate<'e> {
     /// Examines all steps.
     pub(in crate::txn) fn take<'a>(
         engine: &'e Engine,
         catalog: &Tree,
         steps: impl Iterator<Item = Step<'a>>,
-    ) -> Result<Surveyed<'e>> {
+    ) -> Result<PinnedReservation<'e>> {
         let page_size = engine.pool.page_size();
-        let mut survey = NeedSurvey {
+        let mut estimate = ReservationEstimate {
             engine,
             catalog: *catalog,
             page_size,
             // The allocation maps of the pages that are taken and freed.
-            need: Need { pages: 2, images: 2, ..Need::default() },
+            reservation: Reservation { pages: 2, images: 2, ..Reservation::default() },
             pins: Some(Vec::new()),
             created: BTreeSet::new(),
             clears: false,
@@ -113,28 +113,29 @@ impl<'e> NeedSurvey<'e> {
         let max_pages = frames - (frames / 4).max(FRAMES_LEFT.min(frames / 2));
         let mut steps = steps.peekable();
         let (all_maps, of_run) = (engine.map_count(), maps_of_longest_run(page_size));
-        let maps_of =
-            |need: &Need| all_maps.min(need.runs.saturating_mul(of_run).saturating_add(need.new_pages(page_size)));
+        let maps_of = |reservation: &Reservation| {
+            all_maps.min(reservation.runs.saturating_mul(of_run).saturating_add(reservation.new_pages(page_size)))
+        };
         while let Some(step) = steps.next() {
-            survey.examine(step, &mut steps)?;
-            let need = &survey.need;
-            let others = need.new_pages(page_size) + maps_of(need);
-            if need.pages + others > max_pages || need.log > max_log {
-                survey.pins = None;
+            estimate.examine(step, &mut steps)?;
+            let reservation = &estimate.reservation;
+            let others = reservation.new_pages(page_size) + maps_of(reservation);
+            if reservation.pages + others > max_pages || reservation.log > max_log {
+                estimate.pins = None;
             }
         }
-        let mut need = survey.need;
-        let maps = maps_of(&need);
-        need.pages += need.new_pages(page_size) + maps;
-        need.images += need.new_pages(page_size) + maps;
-        need.log += maps * MAP_LOG;
-        Ok(Surveyed { need, pins: survey.pins })
+        let mut reservation = estimate.reservation;
+        let maps = maps_of(&reservation);
+        reservation.pages += reservation.new_pages(page_size) + maps;
+        reservation.images += reservation.new_pages(page_size) + maps;
+        reservation.log += maps * MAP_LOG;
+        Ok(PinnedReservation { reservation, pins: estimate.pins })
     }
 
     fn examine<'a>(&mut self, step: Step<'a>, rest: &mut Peekable<impl Iterator<Item = Step<'a>>>) -> Result<()> {
         match step {
             Step::Adopt { .. } => {
-                self.need.new_bytes += 64;
+                self.reservation.new_bytes += 64;
                 self.add(64, 64, true);
             }
             Step::Create { tree } => {
@@ -152,14 +153,14 @@ impl<'e> NeedSurvey<'e> {
     }
 
     fn add(&mut self, log: usize, logical: usize, adds: bool) {
-        self.need.log += log;
-        self.need.logical += logical;
-        self.need.adds |= adds;
+        self.reservation.log += log;
+        self.reservation.logical += logical;
+        self.reservation.adds |= adds;
     }
 
     fn pages(&mut self, pages: usize, images: usize) {
-        self.need.pages += pages;
-        self.need.images += images;
+        self.reservation.pages += pages;
+        self.reservation.images += images;
     }
 
     /// Adds what `count` new catalog entries of detached subtrees need.
@@ -191,7 +192,7 @@ impl<'e> NeedSurvey<'e> {
         Ok(looked)
     }
 
-    /// Like [`NeedSurvey::visit`] for the leaf of a key, without a descent if its place is known.
+    /// Like [`ReservationEstimate::visit`] for the leaf of a key, without a descent if its place is known.
     fn visit_key<R>(
         &mut self,
         step: &Step<'_>,
@@ -226,7 +227,7 @@ impl<'e> NeedSurvey<'e> {
     fn note_leaf(&mut self, leaf: PageId, inner: usize) {
         self.last = leaf;
         self.pages(1 + 2 * inner, 1 + 2 * inner);
-        self.need.log += inner * 64;
+        self.reservation.log += inner * 64;
     }
 
     /// Adds a page besides the last leaf: the neighbour with which it may be merged when it has lost entries, or the
@@ -278,10 +279,10 @@ impl<'e> NeedSurvey<'e> {
         })?;
         if own.may_split || own.removes {
             self.note_neighbour();
-            self.need.images += usize::from(own.may_split);
+            self.reservation.images += usize::from(own.may_split);
         }
         self.read_heap(&heap, own.pages)?;
-        self.need.runs += own.runs;
+        self.reservation.runs += own.runs;
         // After a split, a half may have no room for an entry with one of the longest keys. The longest key takes a
         // fifth of a page; a sixth is near enough. The half is then divided again.
         let second_split = if 6 * own.longest > page_size { page_size / 2 } else { 0 };
@@ -294,8 +295,8 @@ impl<'e> NeedSurvey<'e> {
     /// Adds what the writes to one leaf need. `contents` is the number of log bytes of the leaf's own content.
     fn count(&mut self, own: &Entries, contents: usize) {
         self.pages(own.heap, own.heap);
-        self.need.new_bytes += own.pages;
-        self.need.user += own.user;
+        self.reservation.new_bytes += own.pages;
+        self.reservation.user += own.user;
         let splits = if own.may_split { own.splits } else { 0 };
         self.add(own.log + splits + contents, own.logical, own.adds);
     }
@@ -318,7 +319,7 @@ impl<'e> NeedSurvey<'e> {
         self.clears = true;
         let keys = lower.len() + upper.map_or(0, <[u8]>::len);
         self.add(64, keys + 64, false);
-        self.need.user += keys as u64;
+        self.reservation.user += keys as u64;
         if self.created.contains(&tree.root) {
             return Ok(());
         }
@@ -326,7 +327,7 @@ impl<'e> NeedSurvey<'e> {
         let (entries, within) = self.visit_emptied(tree, LeafTarget::Covering(lower), |page| {
             (page.count(), upper.is_some_and(|upper| upper.len() < head && page.below_upper(upper)))
         })?;
-        self.need.runs += 2 * entries + 2;
+        self.reservation.runs += 2 * entries + 2;
         // A leaf whose keys are out of line may be divided, and keys may be removed from up to 32 pages of the key
         // heap.
         if Entries::of(tree).out_of_line {
@@ -337,7 +338,7 @@ impl<'e> NeedSurvey<'e> {
         if within {
             return Ok(());
         }
-        self.need.runs +=
+        self.reservation.runs +=
             2 * self.visit_emptied(tree, upper.map_or(LeafTarget::Last, LeafTarget::Before), |page| page.count())?;
         let keys = KeyRange::between(lower, upper);
         let levels = tree.detaching_levels(&self.engine.pages(), &keys)?;
@@ -352,7 +353,7 @@ impl<'e> NeedSurvey<'e> {
         Ok(())
     }
 
-    /// Like [`NeedSurvey::visit`], for a leaf that may become nearly empty and be merged with its neighbour.
+    /// Like [`ReservationEstimate::visit`], for a leaf that may become nearly empty and be merged with its neighbour.
     fn visit_emptied<R>(&mut self, tree: &Tree, target: LeafTarget<'_>, look: impl FnOnce(Page<'_>) -> R) -> Result<R> {
         let last = self.last;
         let looked = self.visit(tree, target, look)?;

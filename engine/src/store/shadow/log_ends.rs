@@ -8,36 +8,38 @@ use crate::base::bytes::{get_u32, get_u64};
 /// Recoveries that are kept. The next one takes the place of the oldest.
 const MOST: usize = 32;
 /// Bytes of one.
-const CUT: usize = 12;
+const LOG_END_BYTES: usize = 12;
 /// Bytes of all.
-pub(super) const CUTS: usize = MOST * CUT;
+pub(super) const LOG_ENDS_BYTES: usize = MOST * LOG_END_BYTES;
 /// Generations between those of a process that has died and those of the process that recovers: more than checkpoints
 /// that the dead process may have begun after its last superblock.
 pub(super) const RECOVERY_STEP: u32 = 256;
 
 /// Images and deltas of earlier generations with a greater LSN are void.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct GenerationCut {
+struct LogEnd {
     generation: u32,
     end: Lsn,
 }
 
 /// The ends of the latest recoveries, the last one last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Cuts([GenerationCut; MOST]);
+pub(super) struct RecoveredLogEnds([LogEnd; MOST]);
 
-impl Cuts {
-    pub(super) const NONE: Cuts = Cuts([GenerationCut { generation: 0, end: Lsn::ZERO }; MOST]);
+impl RecoveredLogEnds {
+    pub(super) const NONE: RecoveredLogEnds = RecoveredLogEnds([LogEnd { generation: 0, end: Lsn::ZERO }; MOST]);
 
-    pub(super) fn decode(bytes: &[u8]) -> Cuts {
-        Cuts(std::array::from_fn(|at| GenerationCut {
-            generation: get_u32(bytes, at * CUT),
-            end: Lsn(get_u64(bytes, at * CUT + 4)),
+    pub(super) fn decode(bytes: &[u8]) -> RecoveredLogEnds {
+        RecoveredLogEnds(std::array::from_fn(|at| LogEnd {
+            generation: get_u32(bytes, at * LOG_END_BYTES),
+            end: Lsn(get_u64(bytes, at * LOG_END_BYTES + 4)),
         }))
     }
 
     pub(super) fn encode(&self) -> impl Iterator<Item = u8> {
-        self.0.into_iter().flat_map(|cut| cut.generation.to_le_bytes().into_iter().chain(cut.end.0.to_le_bytes()))
+        self.0
+            .into_iter()
+            .flat_map(|log_end| log_end.generation.to_le_bytes().into_iter().chain(log_end.end.0.to_le_bytes()))
     }
 
     /// The first generation that the latest recovery has written.
@@ -49,19 +51,19 @@ impl Cuts {
     /// the process before may have begun to write.
     pub(super) fn add(&mut self, latest: u32, end: Lsn) -> u32 {
         let generation = latest.max(self.generation()).saturating_add(RECOVERY_STEP);
-        // This cut covers the last one if the log has not grown since.
+        // This end covers the last one if the log has not grown since.
         if self.0.last().is_none_or(|last| last.generation == 0 || last.end != end) {
             self.0.rotate_left(1);
         }
         if let Some(last) = self.0.last_mut() {
-            *last = GenerationCut { generation, end };
+            *last = LogEnd { generation, end };
         }
         generation
     }
 
     /// True if a change with this LSN, of an image or a delta of this generation, is void.
-    pub(super) fn cut_off(&self, generation: u32, lsn: Lsn) -> bool {
-        self.0.iter().any(|cut| generation < cut.generation && lsn > cut.end)
+    pub(super) fn is_void(&self, generation: u32, lsn: Lsn) -> bool {
+        self.0.iter().any(|log_end| generation < log_end.generation && lsn > log_end.end)
     }
 }
 
@@ -71,24 +73,26 @@ mod tests {
 
     #[test]
     fn bytes_beyond_an_end_are_void_unless_written_after_the_recovery() {
-        let mut cuts = Cuts::NONE;
-        assert!(!cuts.cut_off(0, Lsn::MAX));
-        let first = cuts.add(3, Lsn(100));
-        assert!(cuts.cut_off(3, Lsn(101)) && cuts.cut_off(first - 1, Lsn(101)));
-        assert!(!cuts.cut_off(3, Lsn(100)) && !cuts.cut_off(first, Lsn(101)));
+        let mut log_ends = RecoveredLogEnds::NONE;
+        assert!(!log_ends.is_void(0, Lsn::MAX));
+        let first = log_ends.add(3, Lsn(100));
+        assert!(log_ends.is_void(3, Lsn(101)) && log_ends.is_void(first - 1, Lsn(101)));
+        assert!(!log_ends.is_void(3, Lsn(100)) && !log_ends.is_void(first, Lsn(101)));
         // A recovery that was cut off, and one of the writes since then.
-        let again = cuts.add(3, Lsn(100));
-        let second = cuts.add(3, Lsn(150));
+        let again = log_ends.add(3, Lsn(100));
+        let second = log_ends.add(3, Lsn(150));
         assert!(first < again && again < second);
-        assert!(cuts.cut_off(3, Lsn(101)) && cuts.cut_off(first, Lsn(101)) && cuts.cut_off(again, Lsn(151)));
-        assert!(!cuts.cut_off(again, Lsn(150)) && !cuts.cut_off(second, Lsn::MAX));
-        let bytes: Vec<u8> = cuts.encode().collect();
-        assert_eq!(Cuts::decode(&bytes), cuts);
+        assert!(
+            log_ends.is_void(3, Lsn(101)) && log_ends.is_void(first, Lsn(101)) && log_ends.is_void(again, Lsn(151))
+        );
+        assert!(!log_ends.is_void(again, Lsn(150)) && !log_ends.is_void(second, Lsn::MAX));
+        let bytes: Vec<u8> = log_ends.encode().collect();
+        assert_eq!(RecoveredLogEnds::decode(&bytes), log_ends);
         for end in 0..MOST as u64 - 2 {
-            cuts.add(0, Lsn(200 + end));
+            log_ends.add(0, Lsn(200 + end));
         }
-        assert!(cuts.cut_off(3, Lsn(101)) && cuts.0[0].generation != 0);
-        cuts.add(0, Lsn(300));
-        assert!(!cuts.cut_off(3, Lsn(101)) && cuts.cut_off(3, Lsn(151)));
+        assert!(log_ends.is_void(3, Lsn(101)) && log_ends.0[0].generation != 0);
+        log_ends.add(0, Lsn(300));
+        assert!(!log_ends.is_void(3, Lsn(101)) && log_ends.is_void(3, Lsn(151)));
     }
 }

@@ -30,12 +30,12 @@ use super::superblock::Meta;
 use super::{DictionaryId, PageCompression};
 use crate::base::{Error, Lsn, PageId, Result};
 
-/// The state between two batches that [`StoreCheckpoints::freeze`] has noted.
+/// A checkpoint that [`StoreCheckpoints::begin_checkpoint`] has begun.
 #[derive(Debug)]
-pub struct Frozen(pub(super) u64);
+pub struct CheckpointToken(pub(super) u64);
 
-impl Frozen {
-    /// Returns an error if the store has frozen a newer state, whose number is `newest`.
+impl CheckpointToken {
+    /// Returns an error if the store has begun a newer checkpoint, whose number is `newest`.
     pub(super) fn check_newest(&self, newest: u64) -> Result<()> {
         if self.0 == newest {
             return Ok(());
@@ -221,22 +221,22 @@ pub trait StoreCheckpoints {
     fn file(&self) -> &DatabaseFile;
 
     /// Begins a checkpoint: notes the present state. Call it between two batches. It writes nothing. Only the newest
-    /// freeze can be finished.
-    fn freeze(&self) -> Frozen;
+    /// checkpoint can be finished.
+    fn begin_checkpoint(&self) -> CheckpointToken;
 
-    /// Bytes of images that have been superseded since the last freeze and wait for a checkpoint, and bytes of the
-    /// images that are the newest of their pages. It costs two loads. A store that frees superseded images by itself
-    /// returns zeros.
+    /// Bytes of images that have been superseded since the last checkpoint began and wait for a checkpoint, and bytes
+    /// of the images that are the newest of their pages. It costs two loads. A store that frees superseded images by
+    /// itself returns zeros.
     fn superseded(&self) -> (u64, u64) {
         (0, 0)
     }
 
-    /// Makes the frozen state and all images written before it durable, with `meta` in both superblocks. The caller
-    /// removes log only after that, because until then the older superblock needs it. Frees everything that only the
-    /// checkpoint before refers to.
+    /// Makes the state that was noted and all images written before it durable, with `meta` in both superblocks. The
+    /// caller removes log only after that, because until then the older superblock needs it. Frees everything that only
+    /// the checkpoint before refers to.
     ///
-    /// After an error the last durable checkpoint is still valid, and a new freeze may be tried unless a sync failed.
-    fn finish(&self, frozen: Frozen, meta: Meta) -> Result<()>;
+    /// After an error the last durable checkpoint is still valid, and a new one may be begun unless a sync failed.
+    fn finish(&self, token: CheckpointToken, meta: Meta) -> Result<()>;
 
     /// Marks the file as closed: both superblocks get `meta`. Call it after a checkpoint. Nothing may be written after
     /// it.

@@ -1,19 +1,19 @@
-//! The stock of frames that can be reused at once, and the steps of the background writers that fill it. A thread that
-//! misses a page takes a frame from the stock, and so it does not wait for a write. The caller decides when a thread
-//! sleeps and when it ends.
+//! The list of frames that can be reused at once, and the steps of the background writers that fill it. A thread that
+//! misses a page takes a frame from the free list, and so it does not wait for a write. The caller decides when a
+//! thread sleeps and when it ends.
 //!
-//! A frame in the stock has no page, or its page is not dirty and was not used lately. Such a page can still be used
-//! and changed. So a frame is looked at again when it is taken, and is passed over if its page is in use again.
+//! A frame in the free list has no page, or its page is not dirty and was not used lately. Such a page can still be
+//! used and changed. So a frame is looked at again when it is taken, and is passed over if its page is in use again.
 //!
 //! The writers move the hand of the clock, so they write the dirty pages that would be evicted next. A page is written
 //! only if its log is durable. Once in a turn of the hand a writer syncs the log, so that the pages that the hand comes
 //! to later have a durable log.
 //!
-//! The stock is an eighth of the cache, but at most 16 MiB. A thread that takes a frame and finds less than half of the
-//! stock left wakes a writer. The writer adds up to 1 MiB of frames at a time, writes the dirty pages among them
-//! together, and sleeps when the stock is full. If the stock is empty, a thread that needs a frame adds a few frames
-//! itself, which takes less time for each page than to evict a single page. It does that only if a few frames are a
-//! small part of the cache; otherwise, or if no frame can be added, it evicts a page: see `evict`.
+//! The free list is an eighth of the cache, but at most 16 MiB. A thread that takes a frame and finds less than half of
+//! the list left wakes a writer. The writer adds up to 1 MiB of frames at a time, writes the dirty pages among them
+//! together, and sleeps when the free list is full. If the free list is empty, a thread that needs a frame adds a few
+//! frames itself, which takes less time for each page than to evict a single page. It does that only if a few frames
+//! are a small part of the cache; otherwise, or if no frame can be added, it evicts a page: see `evict`.
 
 use super::frame::{CLEAN, Frame, LatchedFrame, NO_PAGE};
 use super::{Backing, Pool};
@@ -24,13 +24,13 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use zerocopy::IntoBytes;
 
-/// The stock is this part of all frames.
+/// The free list is this part of all frames.
 const PART: usize = 8;
-/// The most bytes of pages in a stock.
+/// The most bytes of pages in a free list.
 const MOST_BYTES: usize = 16 << 20;
-/// A frame of the stock is prefetched this number of frames before it is taken.
-const STOCK_PREFETCH: usize = 3;
-/// The frames that a thread adds if it needs one and the stock is empty.
+/// A frame of the free list is prefetched this number of frames before it is taken.
+const TAKE_PREFETCH: usize = 3;
+/// The frames that a thread adds if it needs one and the free list is empty.
 const OWN_STEP: usize = 8;
 /// The cache has at least this number of times as many frames.
 const OWN_STEP_PART: usize = 64;
@@ -41,7 +41,7 @@ const TURNS: usize = 2;
 
 /// Frames that can be reused at once.
 #[derive(Default)]
-struct StockFrames {
+struct FrameLists {
     /// Frames without a page.
     free: Vec<u32>,
     /// With a page that was not dirty and not used lately when the frame came here. The first to come is the first to
@@ -55,12 +55,12 @@ struct Demand {
     closed: bool,
 }
 
-/// The stock. It has cache lines of its own, for the reason of [`PoolCounters`](super::PoolCounters).
+/// The free list. It has cache lines of its own, for the reason of [`PoolCounters`](super::PoolCounters).
 #[derive(Default)]
 #[repr(align(128))]
-pub(super) struct Stock {
-    frames: Mutex<StockFrames>,
-    /// The stock was found low, and no writer has begun to fill it.
+pub(super) struct FreeFrames {
+    lists: Mutex<FrameLists>,
+    /// The free list was found low, and no writer has begun to fill it.
     asked: AtomicBool,
     demand: Mutex<Demand>,
     wake: Condvar,
@@ -68,18 +68,18 @@ pub(super) struct Stock {
     synced: AtomicU64,
 }
 
-impl Stock {
+impl FreeFrames {
     /// Adds frames without a page.
     pub(super) fn add_free(&self, frames: impl IntoIterator<Item = u32>) {
-        self.frames.lock().free.extend(frames);
+        self.lists.lock().free.extend(frames);
     }
 
     fn add_clean(&self, frames: impl IntoIterator<Item = u32>) {
-        self.frames.lock().clean.extend(frames);
+        self.lists.lock().clean.extend(frames);
     }
 
     fn len(&self) -> usize {
-        let frames = self.frames.lock();
+        let frames = self.lists.lock();
         frames.free.len() + frames.clean.len()
     }
 
@@ -92,7 +92,7 @@ impl Stock {
     }
 }
 
-/// A frame of the stock.
+/// A frame of the free list.
 pub(super) enum Taken<'p> {
     /// It has no page.
     Free(u32),
@@ -111,49 +111,49 @@ struct Swept {
 }
 
 impl Pool {
-    /// How many frames the stock should have.
-    fn stock_target(&self) -> usize {
+    /// How many frames the free list should have.
+    fn free_target(&self) -> usize {
         (self.capacity() / PART).min(MOST_BYTES / self.page_size()).max(1)
     }
 
     /// How many frames there are that can be reused at once. Frames that have never been used are among them.
-    fn stock_len(&self) -> usize {
+    fn free_len(&self) -> usize {
         let unused = self.capacity.saturating_sub(self.used.load(Ordering::Relaxed));
-        self.stock.len() + unused as usize
+        self.free_frames.len() + unused as usize
     }
 
-    /// Takes a frame from the stock. Wakes a writer if little is left.
-    pub(super) fn take_from_stock(&self) -> Option<Taken<'_>> {
-        let low = self.stock_target() / 2;
+    /// Takes a frame from the free list. Wakes a writer if little is left.
+    pub(super) fn take_free_frame(&self) -> Option<Taken<'_>> {
+        let low = self.free_target() / 2;
         loop {
             let (free, clean, later, left) = {
-                let mut frames = self.stock.frames.lock();
+                let mut frames = self.free_frames.lists.lock();
                 let free = frames.free.pop();
                 let clean = if free.is_none() { frames.clean.pop_front() } else { None };
-                (free, clean, frames.clean.get(STOCK_PREFETCH).copied(), frames.free.len() + frames.clean.len())
+                (free, clean, frames.clean.get(TAKE_PREFETCH).copied(), frames.free.len() + frames.clean.len())
             };
             later.into_iter().for_each(|index| self.prefetch_frame(index));
             if left < low && self.used.load(Ordering::Relaxed) >= self.capacity {
-                self.stock.ask();
+                self.free_frames.ask();
             }
             if let Some(index) = free {
                 return Some(Taken::Free(index));
             }
             let frame = self.frames.get(clean?)?;
-            frame.in_stock.store(false, Ordering::Release);
+            frame.is_free.store(false, Ordering::Release);
             if let Some((index, guard)) = self.evict_clean(frame, self.keeps_inner) {
                 return Some(Taken::Evicted(index, guard));
             }
         }
     }
 
-    /// Adds a few frames to the stock, which is empty, and takes one. It waits up to a millisecond for each of a few
-    /// latches, and never for the log. After an error it returns `None`: `evict` finds a page that needs no write, or
-    /// returns the error.
+    /// Adds a few frames to the free list, which is empty, and takes one. It waits up to a millisecond for each of a
+    /// few latches, and never for the log. After an error it returns `None`: `evict` finds a page that needs no write,
+    /// or returns the error.
     pub(super) fn take_from_own_step(&self) -> Option<Taken<'_>> {
         let backing = self.backing.as_ref().filter(|_| self.capacity() >= OWN_STEP * OWN_STEP_PART)?;
-        let (added, _) = self.stock_up(backing, OWN_STEP, OWN_STEP_LOOKS).ok()?;
-        if added == 0 { None } else { self.take_from_stock() }
+        let (added, _) = self.add_frames(backing, OWN_STEP, OWN_STEP_LOOKS).ok()?;
+        if added == 0 { None } else { self.take_free_frame() }
     }
 
     /// Evicts the page of a frame, if it is not dirty and not in use. `keeps_inner`: no inner page.
@@ -177,43 +177,43 @@ impl Pool {
         Some((index, guard))
     }
 
-    /// Waits until the stock is low. False once [`Pool::end_demand`] was called. For the threads that call
-    /// [`Pool::stock_step`].
+    /// Waits until the free list is low. False once [`Pool::end_demand`] was called. For the threads that call
+    /// [`Pool::refill_step`].
     pub fn await_demand(&self) -> bool {
-        let mut demand = self.stock.demand.lock();
-        while !demand.closed && !self.stock.asked.swap(false, Ordering::AcqRel) {
-            self.stock.wake.wait(&mut demand);
+        let mut demand = self.free_frames.demand.lock();
+        while !demand.closed && !self.free_frames.asked.swap(false, Ordering::AcqRel) {
+            self.free_frames.wake.wait(&mut demand);
         }
         let is_closed = demand.closed;
         drop(demand);
         // So low that one thread may not be enough.
-        if !is_closed && self.stock_len() < self.stock_target() / PART {
-            self.stock.ask();
+        if !is_closed && self.free_len() < self.free_target() / PART {
+            self.free_frames.ask();
         }
         !is_closed
     }
 
     /// Makes [`Pool::await_demand`] return false from now on.
     pub fn end_demand(&self) {
-        self.stock.demand.lock().closed = true;
-        self.stock.wake.notify_all();
+        self.free_frames.demand.lock().closed = true;
+        self.free_frames.wake.notify_all();
     }
 
-    /// One step of a background writer: adds up to a group of frames to the stock, after writing their pages if they
-    /// are dirty. Returns how many were added; 0 if the stock is full or no page can be evicted now.
-    pub fn stock_step(&self) -> Result<usize> {
+    /// One step of a background writer: adds up to a group of frames to the free list, after writing their pages if
+    /// they are dirty. Returns how many were added; 0 if the free list is full or no page can be evicted now.
+    pub fn refill_step(&self) -> Result<usize> {
         let Some(backing) = &self.backing else { return Ok(0) };
-        let missing = self.stock_target().saturating_sub(self.stock_len()).min(self.group_pages());
+        let missing = self.free_target().saturating_sub(self.free_len()).min(self.group_pages());
         if missing == 0 {
             return Ok(0);
         }
         let looks = TURNS * self.capacity();
-        let (mut added, waits) = self.stock_up(backing, missing, looks)?;
+        let (mut added, waits) = self.add_frames(backing, missing, looks)?;
         if added == 0 && waits && self.sync_log(backing)? {
-            added = self.stock_up(backing, missing, looks)?.0;
+            added = self.add_frames(backing, missing, looks)?.0;
         }
         let turned =
-            self.counters.hand.load(Ordering::Relaxed).saturating_sub(self.stock.synced.load(Ordering::Relaxed));
+            self.counters.hand.load(Ordering::Relaxed).saturating_sub(self.free_frames.synced.load(Ordering::Relaxed));
         if turned >= u64::from(self.capacity) {
             self.sync_log(backing)?;
         }
@@ -222,7 +222,7 @@ impl Pool {
 
     /// Makes the log durable. False if it was.
     fn sync_log(&self, backing: &Backing) -> Result<bool> {
-        self.stock.synced.store(self.counters.hand.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.free_frames.synced.store(self.counters.hand.load(Ordering::Relaxed), Ordering::Relaxed);
         let appended = backing.watermark.appended();
         if backing.watermark.durable() >= appended {
             return Ok(false);
@@ -233,24 +233,24 @@ impl Pool {
         Ok(true)
     }
 
-    /// Adds up to `most` frames to the stock, after looking at no more than `looks`. Returns how many, and whether
+    /// Adds up to `most` frames to the free list, after looking at no more than `looks`. Returns how many, and whether
     /// there are pages that wait for the log.
-    fn stock_up(&self, backing: &Backing, most: usize, looks: usize) -> Result<(usize, bool)> {
+    fn add_frames(&self, backing: &Backing, most: usize, looks: usize) -> Result<(usize, bool)> {
         let durable = backing.watermark.durable();
         let Swept { clean, mut dirty, waits } = self.sweep(most, looks, durable);
         let mut added = clean.len();
-        self.stock.add_clean(clean);
+        self.free_frames.add_clean(clean);
         // In the order of the ids: neighbours in the tree often have neighbouring ids.
         dirty.sort_unstable();
         let outcome = self.write_group(backing, &dirty, Lsn::MAX, durable);
         let written = |(id, index): &(PageId, u32)| {
             let frame = self.frames.get(*index)?;
             let is_clean = frame.holds(*id) && frame.rec.load(Ordering::Acquire) == CLEAN;
-            (is_clean && !frame.in_stock.swap(true, Ordering::AcqRel)).then_some(*index)
+            (is_clean && !frame.is_free.swap(true, Ordering::AcqRel)).then_some(*index)
         };
         let written: Vec<u32> = dirty.iter().filter_map(written).collect();
         added += written.len();
-        self.stock.add_clean(written);
+        self.free_frames.add_clean(written);
         Ok((added, outcome?.left > 0 || waits))
     }
 
@@ -264,7 +264,7 @@ impl Pool {
             }
             let Some((index, frame)) = self.next_frame() else { continue };
             let id = frame.id.load(Ordering::Relaxed);
-            if id == NO_PAGE || frame.pins.load(Ordering::Relaxed) > 0 || frame.in_stock.load(Ordering::Relaxed) {
+            if id == NO_PAGE || frame.pins.load(Ordering::Relaxed) > 0 || frame.is_free.load(Ordering::Relaxed) {
                 continue;
             }
             if frame.referenced.swap(false, Ordering::Relaxed) || self.must_stay(frame) {
@@ -272,7 +272,7 @@ impl Pool {
             }
             match frame.rec.load(Ordering::Acquire) {
                 _ if frame.writing.load(Ordering::Acquire) => {}
-                CLEAN if !frame.in_stock.swap(true, Ordering::AcqRel) => swept.clean.push(index),
+                CLEAN if !frame.is_free.swap(true, Ordering::AcqRel) => swept.clean.push(index),
                 CLEAN => {}
                 rec if rec >= durable.0 => swept.waits = true,
                 _ => swept.dirty.push((PageId(id), index)),

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 /// Ids by the end of the log at the time when they were freed.
 #[derive(Debug, Default)]
-pub(crate) struct Withheld(Mutex<BTreeMap<Lsn, Vec<PageId>>>);
+pub(crate) struct PendingFrees(Mutex<BTreeMap<Lsn, Vec<PageId>>>);
 
-impl Withheld {
-    /// Withholds ids that records before `end` have freed.
+impl PendingFrees {
+    /// Adds ids that records before `end` have freed.
     pub(crate) fn add(&self, end: Lsn, ids: impl IntoIterator<Item = PageId>) {
         self.0.lock().entry(end).or_default().extend(ids);
     }
@@ -31,12 +31,12 @@ mod tests {
 
     #[test]
     fn freed_ids_are_released_after_the_redo_point_has_passed_them() {
-        let withheld = Withheld::default();
-        withheld.add(Lsn(20), [PageId(7), PageId(3)]);
-        withheld.add(Lsn(10), [PageId(5)]);
-        assert_eq!(withheld.take_before(Lsn(9)), []);
-        assert_eq!(withheld.take_before(Lsn(10)), [PageId(5)]);
-        assert_eq!(withheld.take_before(Lsn(99)), [PageId(3), PageId(7)]);
-        assert_eq!(withheld.take_before(Lsn(99)), []);
+        let pending_frees = PendingFrees::default();
+        pending_frees.add(Lsn(20), [PageId(7), PageId(3)]);
+        pending_frees.add(Lsn(10), [PageId(5)]);
+        assert_eq!(pending_frees.take_before(Lsn(9)), []);
+        assert_eq!(pending_frees.take_before(Lsn(10)), [PageId(5)]);
+        assert_eq!(pending_frees.take_before(Lsn(99)), [PageId(3), PageId(7)]);
+        assert_eq!(pending_frees.take_before(Lsn(99)), []);
     }
 }
