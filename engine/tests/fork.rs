@@ -167,7 +167,7 @@ fn a_child_process_does_not_remove_an_unfinished_database_of_its_parent() -> Res
     Ok(())
 }
 
-/// Keeps a thread waiting that writes large pieces or syncs the log at intervals.
+/// Keeps a thread waiting that writes large pieces, or the thread `duramen-sync` of a test.
 #[derive(Debug, Default)]
 struct Gate {
     state: Mutex<GateState>,
@@ -248,14 +248,17 @@ fn a_child_process_does_not_wait_for_a_sync_of_its_parent() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let gate = Arc::new(Gate::default());
     let volume = Arc::new(HookedVolume::new(Arc::new(FileVolume::open(folder.path())?), gate.clone()));
-    let db = options().flush_interval(Duration::from_millis(1)).create_on(volume, "f")?;
+    let db = Arc::new(options().background(false).create_on(volume, "f")?);
     put_large(&db, 0..6000, 0)?;
+    put_large(&db, 4400..6000, 1)?;
+    put_large(&db, 4400..6000, 2)?;
     let mut tx = db.begin_write()?;
     tx.set_durability(Durability::Interval);
     tx.open_table(TABLE)?.put(&1, &1)?;
     tx.commit()?;
+    let same = db.clone();
+    let syncs = std::thread::Builder::new().name("duramen-sync".into()).spawn(move || same.maintain().map(drop));
     gate.wait(|state| state.waiting);
-    put_large(&db, 4400..6000, 1)?;
     let db = in_child(db, |db| {
         assert!(is_refused(db.maintain()) && is_refused(db.compact(|_| ())));
         let reader = db.begin_read().unwrap();
@@ -264,8 +267,9 @@ fn a_child_process_does_not_wait_for_a_sync_of_its_parent() -> Result<()> {
         assert!(is_refused(read), "no page was evicted");
     });
     gate.change(|state| state.is_open = true);
+    syncs.unwrap().join().unwrap()?;
     assert_eq!(keys(&db)?, 1);
-    db.close()
+    Ok(())
 }
 
 /// A thread of the parent often holds the locks of the snapshots at the time of the fork.

@@ -105,7 +105,10 @@ fn commits_are_refused_at_the_version_memory_limit_until_readers_are_dropped() -
         let message = refused.to_string();
         let Error::HeldBack { changes, bytes, limit, seconds, .. } = refused else { panic!("{refused:?}") };
         assert!(changes >= 8000 && bytes > limit && limit == 1 << 20 && seconds < 600, "{message}");
-        assert!(message.contains("the oldest, of LSN") && message.contains("drop its reader"), "{message}");
+        assert!(
+            message.contains("the oldest snapshot, at LSN") && message.contains("drop that read transaction"),
+            "{message}"
+        );
     }
     // Nothing has changed, and reading goes on, in snapshots that begin now as well.
     assert_eq!(read(&db.begin_read()?, 0)?, Some(vec![2; 50]));

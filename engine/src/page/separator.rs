@@ -39,9 +39,15 @@ impl SeparatorRule {
     pub const RADIUS: u16 = 167;
     /// The largest radius: the whole page.
     pub const WIDEST: u16 = 500;
-    /// The largest radius of a split that no entry waits for: a half then has at most three quarters of the content. So
-    /// a few splits make room for a longer record.
-    const WIDEST_WITHOUT_ENTRY: u16 = 250;
+
+    /// The rule for a split that makes room for no certain entry: a half has at most three quarters of the content. So a
+    /// few splits make room for a longer record, however large the radius is.
+    pub(crate) fn for_room(self) -> SeparatorRule {
+        match self {
+            SeparatorRule::Full => SeparatorRule::Full,
+            SeparatorRule::Tail { radius } => SeparatorRule::Tail { radius: radius.min(250) },
+        }
+    }
 }
 
 /// The cut of a page, and the separator between its halves.
@@ -383,8 +389,6 @@ impl<'a> SlottedCutter<'a> {
     /// one entry on each side.
     fn window(&self, rule: SeparatorRule) -> Range<usize> {
         let SeparatorRule::Tail { radius } = rule else { return 1..1 };
-        let widest = if self.pending.is_some() { SeparatorRule::WIDEST } else { SeparatorRule::WIDEST_WITHOUT_ENTRY };
-        let radius = radius.min(widest);
         let total = self.total();
         let inside = |left: usize| 1000 * self.distance(left) <= 2 * usize::from(radius) * total;
         let from = self.left.partition_point(|&left| 2 * left < total && !inside(left));

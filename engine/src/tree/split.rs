@@ -160,7 +160,8 @@ impl Tree {
         let latched = store.read(id)?;
         let page = Page::new(&latched);
         let entry = pending.map(|p| (p.slot, p.image, p.record_bytes));
-        let split = choose_split(page, entry, self.layout.separators)?;
+        let rule = self.layout.separators;
+        let split = choose_split(page, entry, if entry.is_some() { rule } else { rule.for_room() })?;
         if page.is_inner() {
             return Ok(SplitPoint { left: split.left_count, separator: Separator::Moved(split.separator) });
         }

@@ -96,7 +96,7 @@ fn operations_that_do_not_fit_the_page_are_refused() {
     refused(&mut page, PageOp::Replace { slot: 1, record }, "slot 1 of a page with 1 entries");
     refused(&mut page, PageOp::Remove { from: 1, to: 0 }, "slots 1 to 0");
     refused(&mut page, PageOp::Remove { from: 0, to: 2 }, "slots 0 to 2");
-    refused(&mut page, PageOp::SetBits { from: 0, count: 1 }, "no allocation map");
+    refused(&mut page, PageOp::SetBits { from: 0, count: 1 }, "not an allocation map");
     refused(&mut page, PageOp::Format { packed: vec![1, 2, 3].into() }, "packed");
     let keep = |lower, upper| PageOp::Keep { from: 0, to: 1, lower, upper, right: PageId(0) };
     refused(&mut page, keep(b"abd", None), "outside the new fences");
@@ -158,14 +158,14 @@ fn an_addition_is_refused_where_the_page_has_no_number() {
     refused(&mut page, add(3, 0), "slot 3 of a page with 3 entries");
     refused(&mut leaf_of(RecordListKind::Fixed, &[Record::inline(&[3; 7])]), add(0, 0), "no number at byte 0");
     refused(&mut leaf_of(RecordListKind::None, &[Record::default()]), add(0, 0), "no number at byte 0");
-    refused(&mut format(SHAPE, map_page(512, PageId(7))), add(0, 0), "no tree page");
+    refused(&mut format(SHAPE, map_page(512, PageId(7))), add(0, 0), "a page without entries");
 }
 
 #[test]
 fn run_pages_have_no_entries_to_change() {
     let mut page = format(SHAPE, run_page(PageId(7), TableId(1), PageId(8), &[1; 400]));
-    refused(&mut page, PageOp::Insert { slot: 0, key: b"", record: Record::default() }, "no tree page");
-    refused(&mut page, PageOp::Remove { from: 0, to: 0 }, "no tree page");
+    refused(&mut page, PageOp::Insert { slot: 0, key: b"", record: Record::default() }, "a page without entries");
+    refused(&mut page, PageOp::Remove { from: 0, to: 0 }, "a page without entries");
     assert_eq!(Page::check(&page, PageId(7)).unwrap().payload(), [1; 400]);
 }
 
