@@ -106,7 +106,8 @@ fn a_page_that_recovery_could_not_read_gives_an_error_later_and_no_old_entry() -
                 if kill {
                     next = next.crash(Cut { event: next.events(), choice: CutChoice::KeepAll });
                 } else {
-                    db.close()?;
+                    // It fails if an allocation map is damaged. The log stays then.
+                    drop(db.close());
                 }
             }
             let db = options().open_on(Arc::new(next), NAME)?;
