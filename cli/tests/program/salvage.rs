@@ -220,3 +220,26 @@ fn a_failed_load_reports_the_number_of_committed_entries() {
     let new = String::from_utf8(scan.out).unwrap().lines().filter(|line| line.ends_with("\tnew")).count();
     assert_eq!(new, count);
 }
+
+#[test]
+fn del_removes_an_entry_whose_large_value_is_damaged() {
+    let key = format!("key 000050{:.<90}", "");
+    let ways: [&[&str]; 3] = [&[&key], &["--prefix", "key 00005"], &["--from", "key 000050", "--to", "key 000051"]];
+    for store in ["table", "shadow"] {
+        let place = Place::new();
+        place.ok(&format!("load t.duramen t --page-size 4K --store {store} -q"), lines(&entries()));
+        place.damage_text("t.duramen", "value 50, ");
+        let damaged = std::fs::read(place.path("t.duramen")).unwrap();
+        assert!(place.run_args(&["get", "t.duramen", "t", &key], "").err.contains("is corrupt"));
+        for way in ways {
+            std::fs::write(place.path("t.duramen"), &damaged).unwrap();
+            let del = [&["del", "t.duramen", "t"], way].concat();
+            let run = place.run_args(&del, "");
+            assert_eq!((run.status, run.err.as_str()), (0, ""), "{store}: {way:?}");
+            assert_eq!(place.run_args(&del, "").status, 1, "{store}: {way:?}: nothing is left to remove");
+            let mut left = entries();
+            left.retain(|kept, _| !kept.starts_with(if way[0] == "--prefix" { "key 00005" } else { "key 000050" }));
+            assert_eq!(place.ok("scan t.duramen t", ""), lines(&left), "{store}: {way:?}");
+        }
+    }
+}
