@@ -130,6 +130,7 @@ fn store(args: &Load, target: &Target, sorted: Sorted, has_values: bool) -> Resu
         next_key: None,
         fill: f32::from(args.fill) / 100.0,
     };
+        is_copy: false,
     let entries = write::bulk(target.db(), &new, sorted, &mut meter)?;
     Ok(LoadTotals { entries, commits: 1 })
 }

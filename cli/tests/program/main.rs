@@ -8,6 +8,7 @@ mod device;
 mod dump_restore;
 mod entries;
 mod load_scan;
+mod own_types;
 mod place;
 mod query;
 mod reports;

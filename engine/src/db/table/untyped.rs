@@ -164,7 +164,7 @@ impl<'t> UntypedTable<'t> {
     pub fn put_stream(&mut self, key: &[u8], len: u64, input: &mut dyn Read) -> Result<()> {
         self.rules.check_key(key)?;
         self.rules.check_value_len(len)?;
-        match self.rules.value_width() {
+        match self.rules.inline_width() {
             // A record list of values of one length cannot contain a pointer to a run.
             Some(width) => {
                 let mut value = vec![0; width];
