@@ -51,6 +51,7 @@ fn advice(error: &Error) -> Option<&'static str> {
         Error::TooManyNumbers { .. } => ": query a smaller range at a time, or raise the limit with --most-numbers",
         Error::CacheFull { .. } => ": use a larger --cache",
         Error::TooManyPages { .. } => ": convert it with `duramen compact` and a larger --page-size",
+        Error::TooManyTables => ": make a new database with `duramen dump` and `duramen restore`",
         _ => return None,
     })
 }
@@ -104,6 +105,7 @@ mod tests {
             (Error::Exists { path: path() }, "remove it first"),
             (Error::NeedsRecovery { path: path() }, "any command recovers it"),
             (Error::CacheFull { frames: 7 }, "--cache"),
+            (Error::TooManyTables, "`duramen restore`"),
         ] {
             let text = message(&error);
             assert!(text.contains(advised) && text.starts_with(&error.without_advice()), "{text}");

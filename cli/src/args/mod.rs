@@ -233,7 +233,7 @@ pub(crate) struct Load {
     pub(crate) csv: Csv,
     #[command(flatten)]
     pub(crate) new_table: NewTable,
-    /// Memory for sorting; larger input is sorted in parts, in a temporary file beside the database
+    /// Memory for sorting, at least 16M; larger input is sorted in parts, in a temporary file beside the database
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "512M")]
     pub(crate) memory: ByteSize,
     /// How full the pages of a new table are, in percent

@@ -37,7 +37,9 @@ fn each(args: &Del, table: &mut UntypedTable<'_>, keys: &Half) -> Result<Complet
     let (mut found, mut removed) = (Completion::Done, HashSet::new());
     for key in &args.keys {
         let key = keys.encode(key.as_encoded_bytes())?;
-        if table.remove(&key)?.is_some() {
+        // The value is not read: it may be damaged, or longer than the memory.
+        if table.contains_key(&key)? {
+            table.delete(&key)?;
             // The key may be given again.
             removed.insert(key);
         } else if !removed.contains(&key) {
@@ -49,7 +51,7 @@ fn each(args: &Del, table: &mut UntypedTable<'_>, keys: &Half) -> Result<Complet
 
 fn range(args: &Del, table: &mut UntypedTable<'_>, keys: &Half) -> Result<Completion> {
     let bounds = StoredRange::new(&args.range, keys)?;
-    if table.range(bounds.range()).next_with(|_, _| ())?.is_none() {
+    if table.range(bounds.range()).next_key_with(|_| ())?.is_none() {
         return Ok(Completion::NotFound);
     }
     table.remove_range(bounds.range());

@@ -118,11 +118,12 @@ fn head(table: TableInfo) -> Head {
         separators,
         ..
     } = table;
-    let of_own = |name: &str, width: Option<usize>| width.filter(|_| DynType::named(name, None).is_own());
+    let unless_known =
+        |name: &str, width: Option<usize>| width.filter(|_| width != DynType::named(name, None).fixed_width());
     Head {
         table: name,
-        key_width: of_own(&key_type, key_width),
-        value_width: of_own(&value_type, value_width),
+        key_width: unless_known(&key_type, key_width),
+        value_width: unless_known(&value_type, value_width),
         key_type,
         value_type,
         keys: keys.to_owned(),

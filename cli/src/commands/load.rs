@@ -21,6 +21,9 @@ use std::time::Instant;
 /// How to write a value in a line.
 const VALUE_ADVICE: &str = "write a TAB after the key and then the value, which may be empty";
 
+/// The least memory for sorting in bytes. With less, a large input has so many parts that they are merged many times.
+const LEAST_MEMORY: usize = 16 << 20;
+
 /// The report.
 #[derive(Serialize)]
 struct Summary<'a> {
@@ -79,7 +82,7 @@ fn gather(args: &Load, target: &Target, input: Input, first: Option<InputEntry>)
     let (keys, values) = target.halves(&args.new_table, args.look.hex)?;
     let Input { mut source, bytes, size } = input;
     let folder = args.database.db.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut sorter = Sorter::new(length(args.memory), folder.unwrap_or(Path::new(".")));
+    let mut sorter = Sorter::new(length(args.memory).max(LEAST_MEMORY), folder.unwrap_or(Path::new(".")));
     let mut meter = Meter::begin("reading", Unit::Bytes, size, args.database.quiet);
     let mut more = first.is_some();
     let (mut entry, mut entries, mut has_values) = (first.unwrap_or_default(), 0, false);
@@ -130,6 +133,7 @@ fn store(args: &Load, target: &Target, sorted: Sorted, has_values: bool) -> Resu
         next_key: None,
         fill: f32::from(args.fill) / 100.0,
     };
+        is_copy: false,
     let entries = write::bulk(target.db(), &new, sorted, &mut meter)?;
     Ok(LoadTotals { entries, commits: 1 })
 }

@@ -63,6 +63,7 @@ pub(super) fn run(args: &Restore) -> Result<Completion> {
             key_type: &head.key_type,
             value_type: &head.value_type,
             options,
+            is_copy: true,
             next_key: head.next_key,
             fill: DEFAULT_FILL,
         };

@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Result};
 use crate::progress::Meter;
 use crate::sort::Pair;
+use duramen::db::WriteTransaction;
 use duramen::{Database, Durability, TableOptions};
 
 /// A table to be created.
@@ -11,6 +12,8 @@ pub(super) struct NewTable<'a> {
     pub(super) key_type: &'a str,
     pub(super) value_type: &'a str,
     pub(super) options: TableOptions,
+    /// It is the copy of a table: of its entries only the lengths are checked.
+    pub(super) is_copy: bool,
     /// The first key that the table may assign. 0: none.
     pub(super) next_key: Option<u64>,
     /// How full its pages are, from 0 to 1.
@@ -25,7 +28,8 @@ pub(super) fn bulk(
     meter: &mut Meter,
 ) -> Result<u64> {
     let tx = db.begin_write()?;
-    let mut table = tx.bulk_load(new.name, new.key_type, new.value_type, new.options, new.fill)?;
+    let begin = if new.is_copy { WriteTransaction::bulk_copy } else { WriteTransaction::bulk_load };
+    let mut table = begin(&tx, new.name, new.key_type, new.value_type, new.options, new.fill)?;
     for (entry, count) in entries.zip(1..) {
         let (key, value) = entry?;
         table.push(&key, &value)?;

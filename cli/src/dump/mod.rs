@@ -24,7 +24,7 @@ pub(crate) struct Head {
     pub(crate) key_type: String,
     /// The name of the value type in the catalog.
     pub(crate) value_type: String,
-    /// The length of every key, if all have one length and a program has defined their type.
+    /// The length of every key, if all have one length and it does not follow from the name of their type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) key_width: Option<usize>,
     /// The same for values.

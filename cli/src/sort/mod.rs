@@ -1,7 +1,7 @@
 //! Sorts any number of entries by key in bounded memory. If several entries have the same key, the last one remains.
 //!
 //! Entries are collected in memory. When they exceed the budget they are sorted and written to an unnamed temporary
-//! file as a *run*. At the end all runs are merged. This module knows bytes only, no types and no database.
+//! file as a *run*. At the end all runs are merged, in several passes if there are many. This module knows bytes only, no types and no database.
 
 mod runs;
 
@@ -179,6 +179,25 @@ mod tests {
         sorter.add(b"a", b"").unwrap();
         let sorted: Vec<Pair> = sorter.finish().unwrap().map(Result::unwrap).collect();
         assert_eq!(sorted, [(b"a".to_vec(), vec![]), (b"b".to_vec(), large)]);
+    }
+
+    #[test]
+    fn no_more_runs_are_read_at_once_than_the_budget_has_buffers_for() {
+        let folder = tempfile::tempdir().unwrap();
+        for (budget, most) in [(0, 2), (100, 2), (5 * (16 << 10), 5)] {
+            let mut sorter = Sorter::new(budget, folder.path());
+            let value = vec![7; budget.max(1)];
+            for number in (0..200u32).rev().chain(50..60) {
+                sorter.add(&(number % 150).to_be_bytes(), &[&number.to_be_bytes()[..], &value].concat()).unwrap();
+            }
+            let sorted = sorter.finish().unwrap();
+            let Sorted::Runs(merge) = &sorted else { panic!("the entries are longer than the budget") };
+            assert!((1..=most).contains(&merge.open_runs()), "{} runs with {budget} bytes", merge.open_runs());
+            let number = |bytes: &[u8]| u32::from_be_bytes(bytes[..4].try_into().unwrap());
+            let found = sorted.map(|pair| pair.map(|(key, value)| (number(&key), number(&value))).unwrap());
+            // Of equal keys the last one remains.
+            assert!(found.eq((0..150).map(|key| (key, key))), "{budget}");
+        }
     }
 
     #[test]

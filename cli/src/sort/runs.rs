@@ -9,6 +9,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -61,26 +62,44 @@ impl Runs {
         self.ends.push(self.written);
     }
 
-    /// Reads all runs at once, with about `budget` bytes of buffers.
-    pub(super) fn merge(self, budget: usize) -> Result<Merge> {
-        let folder = self.folder;
-        let refused = refused_in(&folder);
-        let mut heads = BinaryHeap::new();
-        if let Some(file) = self.file {
-            let file = Rc::new(file.into_inner().map_err(|error| refused(error.into_error()))?);
-            let buffer = (budget / self.ends.len().max(1)).clamp(BUFFER.0, BUFFER.1);
-            let mut start = 0;
-            for (number, end) in self.ends.into_iter().enumerate() {
-                let part = FilePart { file: Rc::clone(&file), at: start, end };
-                let mut run = SortedRun { reader: BufReader::with_capacity(buffer, part), number };
-                start = end;
-                if let Some(pair) = run.next().map_err(refused)? {
-                    heads.push(Head { pair, run });
+    /// Merges all runs, with about `budget` bytes of buffers. If there are too many runs for that, groups of them are
+    /// merged to longer runs first.
+    pub(super) fn merge(mut self, budget: usize) -> Result<Merge> {
+        let most = (budget / BUFFER.0).max(2);
+        while self.ends.len() > most {
+            let mut longer = Runs::new(&self.folder);
+            let written = self.finish()?;
+            for group in written.runs.chunks(most) {
+                let mut merge = Merge::of(&written, group, budget)?;
+                while let Some((key, value)) = merge.next()? {
+                    longer.write(&key, &value)?;
                 }
+                longer.end_run();
             }
+            self = longer;
         }
-        Ok(Merge { heads, folder })
+        let written = self.finish()?;
+        Merge::of(&written, &written.runs, budget)
     }
+
+    fn finish(self) -> Result<WrittenRuns> {
+        let refused = refused_in(&self.folder);
+        let file = match self.file {
+            Some(file) => file.into_inner().map_err(|error| refused(error.into_error()))?,
+            // There are no runs.
+            None => tempfile::tempfile_in(&self.folder).map_err(refused)?,
+        };
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let runs = starts.zip(&self.ends).map(|(start, end)| start..*end).collect();
+        Ok(WrittenRuns { folder: self.folder, file: Rc::new(file), runs })
+    }
+}
+
+/// Runs that were written: their file, and where they are in it.
+struct WrittenRuns {
+    folder: PathBuf,
+    file: Rc<File>,
+    runs: Vec<Range<u64>>,
 }
 
 /// A part of the shared file.
@@ -101,36 +120,43 @@ impl Read for FilePart {
     }
 }
 
-/// A run being read. Runs are numbered in the order of their writing.
+/// A run being read.
 struct SortedRun {
     reader: BufReader<FilePart>,
-    number: usize,
 }
 
 impl SortedRun {
-    fn next(&mut self) -> io::Result<Option<Pair>> {
+    /// The next key and the length of its value, which follows.
+    fn next(&mut self) -> io::Result<Option<(Vec<u8>, usize)>> {
         if self.reader.buffer().is_empty() && self.reader.get_ref().at == self.reader.get_ref().end {
             return Ok(None);
         }
         let mut lengths = [[0; size_of::<usize>()]; 2];
         self.reader.read_exact(lengths.as_flattened_mut())?;
         let [key_len, value_len] = lengths.map(usize::from_ne_bytes);
-        let mut pair = (vec![0; key_len], vec![0; value_len]);
-        self.reader.read_exact(&mut pair.0)?;
-        self.reader.read_exact(&mut pair.1)?;
-        Ok(Some(pair))
+        Ok(Some((self.bytes(key_len)?, value_len)))
+    }
+
+    fn bytes(&mut self, len: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        self.reader.read_exact(&mut bytes)?;
+        Ok(bytes)
     }
 }
 
-/// The next entry of a run. The greatest head has the smallest key. For equal keys it is the head of the latest run.
+/// The next entry of a run, without its value: together the values of all runs may be longer than the memory. The
+/// greatest head has the smallest key. For equal keys it is the head of the latest run.
 struct Head {
-    pair: Pair,
+    key: Vec<u8>,
+    value_len: usize,
+    /// Runs are numbered in the order of their writing.
+    number: usize,
     run: SortedRun,
 }
 
 impl Ord for Head {
     fn cmp(&self, other: &Head) -> std::cmp::Ordering {
-        other.pair.0.cmp(&self.pair.0).then(self.run.number.cmp(&other.run.number))
+        other.key.cmp(&self.key).then(self.number.cmp(&other.number))
     }
 }
 
@@ -155,10 +181,31 @@ pub(crate) struct Merge {
 }
 
 impl Merge {
+    fn of(written: &WrittenRuns, runs: &[Range<u64>], budget: usize) -> Result<Merge> {
+        let folder = written.folder.clone();
+        let refused = refused_in(&folder);
+        let buffer = (budget / runs.len().max(1)).clamp(BUFFER.0, BUFFER.1);
+        let mut heads = BinaryHeap::with_capacity(runs.len());
+        for (number, &Range { start, end }) in runs.iter().enumerate() {
+            let part = FilePart { file: Rc::clone(&written.file), at: start, end };
+            let mut run = SortedRun { reader: BufReader::with_capacity(buffer, part) };
+            if let Some((key, value_len)) = run.next().map_err(refused)? {
+                heads.push(Head { key, value_len, number, run });
+            }
+        }
+        Ok(Merge { heads, folder })
+    }
+
+    /// The number of runs that are being read.
+    #[cfg(test)]
+    pub(super) fn open_runs(&self) -> usize {
+        self.heads.len()
+    }
+
     /// The entry with the next key, from the latest run that has it.
     pub(super) fn next(&mut self) -> Result<Option<Pair>> {
         let Some(next) = self.advance()? else { return Ok(None) };
-        while self.heads.peek().is_some_and(|head| head.pair.0 == next.0) {
+        while self.heads.peek().is_some_and(|head| head.key == next.0) {
             self.advance()?;
         }
         Ok(Some(next))
@@ -166,11 +213,16 @@ impl Merge {
 
     /// Takes the greatest head and replaces it by the next entry of its run.
     fn advance(&mut self) -> Result<Option<Pair>> {
+        let refused = refused_in(&self.folder);
         let Some(mut head) = self.heads.peek_mut() else { return Ok(None) };
-        let following = head.run.next().map_err(refused_in(&self.folder))?;
-        Ok(Some(match following {
-            Some(pair) => std::mem::replace(&mut head.pair, pair),
-            None => PeekMut::pop(head).pair,
+        let value = head.value_len;
+        let value = head.run.bytes(value).map_err(refused)?;
+        Ok(Some(match head.run.next().map_err(refused)? {
+            Some((key, value_len)) => {
+                head.value_len = value_len;
+                (std::mem::replace(&mut head.key, key), value)
+            }
+            None => (PeekMut::pop(head).key, value),
         }))
     }
 }

@@ -114,8 +114,10 @@ fn csv_fields_of_nul_bytes_are_loaded_like_others() {
 #[test]
 fn an_input_larger_than_the_memory_for_sorting_is_sorted_in_parts() {
     let place = Place::new();
+    let long = "!".repeat(1000);
     let lines: Vec<String> =
-        (0..20_000u32).map(|i| format!("{:08}\t{i}\n", i.wrapping_mul(2_654_435_761) % 15_000)).collect();
+        (0..20_000u32).map(|i| format!("{:08}\t{i}{long}\n", i.wrapping_mul(2_654_435_761) % 15_000)).collect();
+    // It is less than the least memory for sorting.
     place.ok("load t.duramen t --memory 64K", lines.concat());
     let model: std::collections::BTreeMap<_, _> = lines.iter().map(|line| line.split_once('\t').unwrap()).collect();
     let expected: String = model.iter().map(|(key, value)| format!("{key}\t{value}")).collect();

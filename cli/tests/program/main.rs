@@ -9,6 +9,7 @@ mod dump_restore;
 mod entries;
 mod load_scan;
 mod messages;
+mod own_types;
 mod place;
 mod query;
 mod reports;

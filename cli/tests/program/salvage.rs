@@ -84,6 +84,11 @@ fn wherever_a_database_is_damaged_a_dump_of_the_rest_restores() {
 #[test]
 fn a_damaged_inner_page_costs_nothing_and_a_damaged_table_is_not_compacted() {
     let place = built();
+    // Tables before and after the damaged one.
+    let others = lines(&entries()).replace('.', "-");
+    for table in ["a", "z"] {
+        place.ok(&format!("load t.duramen {table} --fill 50 -q"), &others);
+    }
     let whole = std::fs::read(place.path("t.duramen")).unwrap();
     let number = |key: &[u8]| {
         let digits = key.strip_suffix(b"......").filter(|digits| digits.iter().all(u8::is_ascii_digit))?;
@@ -103,7 +108,22 @@ fn a_damaged_inner_page_costs_nothing_and_a_damaged_table_is_not_compacted() {
     let left = String::from_utf8(run.out.clone()).unwrap();
     let lost = judge(&place, &run, &left, "an inner page");
     assert_eq!((run.status, lost, run.err.lines().count()), (2, 0, 2), "{}", run.err);
+    let fills = || {
+        let stat: serde_json::Value =
+            serde_json::from_slice(&place.run("stat t.duramen --format json", "").out).unwrap();
+        let levels = stat["levels"].as_array().unwrap().clone();
+        let fill = |table: &str| {
+            let is_leaf = |level: &&serde_json::Value| level["table"] == table && level["level"] == 0;
+            levels.iter().find(is_leaf).map(|level| level["fill"].as_f64().unwrap())
+        };
+        ["a", "z"].map(|table| fill(table).unwrap())
+    };
+    assert!(fills().iter().all(|fill| *fill < 0.6), "{:?}", fills());
     assert!(place.error("compact t.duramen -q", "").contains("is corrupt: table \"t\": "));
+    assert!(fills().iter().all(|fill| *fill > 0.8), "{:?}", fills());
+    assert_eq!(place.ok("scan t.duramen z", ""), others);
+    let run = place.run("scan t.duramen t --skip-damaged", "");
+    assert_eq!(String::from_utf8(run.out).unwrap(), left);
 }
 
 #[test]
@@ -219,4 +239,27 @@ fn a_failed_load_reports_the_number_of_committed_entries() {
     let scan = place.run("scan t.duramen t --skip-damaged", "");
     let new = String::from_utf8(scan.out).unwrap().lines().filter(|line| line.ends_with("\tnew")).count();
     assert_eq!(new, count);
+}
+
+#[test]
+fn del_removes_an_entry_whose_large_value_is_damaged() {
+    let key = format!("key 000050{:.<90}", "");
+    let ways: [&[&str]; 3] = [&[&key], &["--prefix", "key 00005"], &["--from", "key 000050", "--to", "key 000051"]];
+    for store in ["table", "shadow"] {
+        let place = Place::new();
+        place.ok(&format!("load t.duramen t --page-size 4K --store {store} -q"), lines(&entries()));
+        place.damage_text("t.duramen", "value 50, ");
+        let damaged = std::fs::read(place.path("t.duramen")).unwrap();
+        assert!(place.run_args(&["get", "t.duramen", "t", &key], "").err.contains("is corrupt"));
+        for way in ways {
+            std::fs::write(place.path("t.duramen"), &damaged).unwrap();
+            let del = [&["del", "t.duramen", "t"], way].concat();
+            let run = place.run_args(&del, "");
+            assert_eq!((run.status, run.err.as_str()), (0, ""), "{store}: {way:?}");
+            assert_eq!(place.run_args(&del, "").status, 1, "{store}: {way:?}: nothing is left to remove");
+            let mut left = entries();
+            left.retain(|kept, _| !kept.starts_with(if way[0] == "--prefix" { "key 00005" } else { "key 000050" }));
+            assert_eq!(place.ok("scan t.duramen t", ""), lines(&left), "{store}: {way:?}");
+        }
+    }
 }

@@ -54,6 +54,7 @@ const LARGER_CACHE: &str = ": open the database with a larger cache";
 const DROP_READER: &str =
     ": drop that read transaction and try again, or open the database with a larger `version_memory`";
 const LARGER_PAGES: &str = ": create it with a larger page size";
+const NEW_NUMBERS: &str = ": copy its tables to a new database, which numbers them anew";
 
 /// All errors of the engine. Bad input, a bad file and a bad device give an error and never a panic.
 ///
@@ -338,6 +339,9 @@ pub enum Error {
         /// The limit.
         pages: u64,
     },
+    /// All numbers of tables and dictionaries are taken. A number is given once, also if its table is dropped.
+    #[error("the database has given all its numbers to tables and dictionaries{NEW_NUMBERS}")]
+    TooManyTables,
 }
 
 /// The description of a missing log. `log` is the names of its files without their numbers.
@@ -447,6 +451,7 @@ impl Error {
             Error::CacheFull { .. } => LARGER_CACHE,
             Error::HeldBack { .. } => DROP_READER,
             Error::TooManyPages { .. } => LARGER_PAGES,
+            Error::TooManyTables => NEW_NUMBERS,
             Error::Io { .. }
             | Error::NotADatabase { .. }
             | Error::Option { .. }
@@ -511,6 +516,7 @@ mod tests {
             Error::CacheFull { frames: 7 },
             Error::HeldBack { changes: 7, bytes: 9, limit: 8, snapshot: Lsn(7), seconds: 7 },
             Error::TooManyPages { pages: 7 },
+            Error::TooManyTables,
         ]
     }
 

@@ -2,8 +2,8 @@
 //! loads, dropped tables, checkpoints, compactions, reopenings and recoveries, with the smallest cache.
 
 use crate::io::{MemoryVolume, OpenMode, Volume};
-use crate::store::{DROPS_FAIL, StoreKind};
-use crate::{Builder, Database, TableDef, TableOptions};
+use crate::store::{Compression, DROPS_FAIL, StoreKind};
+use crate::{Builder, Database, Result, TableDef, TableOptions, WriteTransaction};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -183,4 +183,49 @@ fn pages_that_the_store_cannot_drop_are_dropped_by_a_later_checkpoint() {
     assert_eq!(pages().0, small.0);
     assert!(pages().1 >= free + 100, "the ids are free");
     assert!(db.verify(|_| ()).unwrap().findings.is_empty());
+}
+
+#[test]
+fn the_store_forgets_the_policies_of_tables_that_do_not_exist() -> Result<()> {
+    let compressed = TableOptions { compression: Compression::Lz4, ..TableOptions::default() };
+    let create = |tx: &WriteTransaction, name: &str| tx.create_untyped(name, "u32", "bytes", compressed).map(drop);
+    for store in [StoreKind::Table, StoreKind::Shadow] {
+        let options = Database::builder().page_size(8192).store(store).background(false);
+        let db = options.create_on(Arc::new(MemoryVolume::new()), NAME)?;
+        let policies = || db.shared().engine.compression().unwrap().policy_count();
+        let load = |tx: &WriteTransaction, name: &str| {
+            let mut bulk = tx.bulk_load(name, "u32", "bytes", compressed, 1.0)?;
+            bulk.push(&[0; 4], b"oak")?;
+            bulk.finish().map(drop)
+        };
+        for commits in [true, false] {
+            for _ in 0..20 {
+                let tx = db.begin_write()?;
+                create(&tx, "t")?;
+                create(&tx, "u")?;
+                load(&tx, "v")?;
+                for name in ["t", "u", "v"] {
+                    assert!(!commits || tx.drop_table(name)?);
+                }
+                assert_eq!(policies(), 3, "the pages of new tables are written before the commit");
+                if commits {
+                    tx.commit()?;
+                } else {
+                    drop(tx);
+                }
+                assert_eq!(policies(), 0, "{store:?}, {commits}");
+            }
+        }
+        let tx = db.begin_write()?;
+        create(&tx, "t")?;
+        load(&tx, "v")?;
+        tx.rename_table("t", "w")?;
+        tx.commit()?;
+        assert_eq!(policies(), 2);
+        let tx = db.begin_write()?;
+        assert!(tx.drop_table("v")? && tx.drop_table("w")?);
+        drop(tx);
+        assert_eq!(policies(), 2, "the tables are still there");
+    }
+    Ok(())
 }

@@ -12,18 +12,18 @@ pub(crate) struct EntryRules {
     table: String,
     key_type: String,
     value_type: String,
-    /// The length of all keys, if the key list requires one length.
+    /// The length of all keys, if the key list or their type requires one length.
     key_width: Option<usize>,
-    /// The length of all values, if the record list requires one length.
+    /// The length of all values, if the record list or their type requires one length.
     value_width: Option<usize>,
-    /// The length of all values, if their type has one length.
-    value_len: Option<usize>,
+    /// The record list has no pointers to large values.
+    is_always_inline: bool,
     /// The types with which the bytes are checked, if the caller passes bytes.
     types: Option<(DynType, DynType)>,
 }
 
 impl EntryRules {
-    /// Rules for keys and values that their Rust types have encoded.
+    /// Rules for keys and values that their Rust types have encoded: only the lengths are checked.
     pub(crate) fn typed(table: &str, entry: &TableEntry) -> EntryRules {
         EntryRules::new(table, entry, None)
     }
@@ -42,20 +42,19 @@ impl EntryRules {
             table: table.to_owned(),
             key_type: entry.key_type.clone(),
             value_type: entry.value_type.clone(),
-            key_width: if layout.leaf.has_one_length() { entry.key_width } else { layout.leaf.key_len() },
+            key_width: layout.leaf.key_len().or(entry.key_width),
             value_width: match layout.records {
                 RecordListKind::None => Some(0),
-                RecordListKind::Fixed => entry.value_width,
-                RecordListKind::Variable => None,
+                RecordListKind::Fixed | RecordListKind::Variable => entry.value_width,
             },
-            value_len: entry.value_width,
+            is_always_inline: layout.records != RecordListKind::Variable,
             types,
         }
     }
 
-    /// The length of all values, if they must have one length.
-    pub(crate) fn value_width(&self) -> Option<usize> {
-        self.value_width
+    /// The length of all values, if the record list has no pointers to large values.
+    pub(crate) fn inline_width(&self) -> Option<usize> {
+        self.value_width.filter(|_| self.is_always_inline)
     }
 
     /// Fails if `key` cannot be a key of the table.
@@ -97,7 +96,7 @@ impl EntryRules {
     /// Fails if no value of the table has this length.
     #[inline]
     pub(crate) fn check_value_len(&self, len: u64) -> Result<()> {
-        match self.value_width.or(self.value_len) {
+        match self.value_width {
             Some(width) if width as u64 != len => Err(self.refused("values", &self.value_type, WRONG_LENGTH)),
             _ => Ok(()),
         }

@@ -19,7 +19,15 @@ pub(crate) struct TableSpec<'a> {
 const MAX_FIXED_RECORD: usize = 64;
 
 impl<'a> TableSpec<'a> {
-    /// A table whose types are known only by name.
+    /// A copy of a table whose types are known only by name. A program may use names of the engine's types for types of
+    /// its own. So the keys may have any type, and all keys or values one length although the type has several.
+    pub(crate) fn of_copy(key_type: &'a str, value_type: &'a str, options: TableOptions) -> TableSpec<'a> {
+        let width = |name: &str, given: Option<usize>| given.or_else(|| DynType::named(name, None).fixed_width());
+        let (key_width, value_width) = (width(key_type, options.key_width), width(value_type, options.value_width));
+        TableSpec { key_type, value_type, key_width, value_width, options }
+    }
+
+    /// A new table whose types are known only by name.
     pub(crate) fn of_names(key_type: &'a str, value_type: &'a str, options: TableOptions) -> Result<TableSpec<'a>> {
         let keys = DynType::named(key_type, options.key_width);
         let values = DynType::named(value_type, options.value_width);

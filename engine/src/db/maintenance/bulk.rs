@@ -319,6 +319,39 @@ impl WriteTransaction {
         Ok(self.load(name, entry, rules, fill))
     }
 
+    /// Begins a bulk load of a copy of a table. It differs from [`WriteTransaction::bulk_load`] in that it accepts all
+    /// that a table can contain. The key type may have any name. Of keys and values only the lengths are checked. The
+    /// widths of the options apply to all types.
+    ///
+    /// ```
+    /// use duramen::{Database, TableOptions, db::DEFAULT_FILL};
+    ///
+    /// let db = Database::in_memory()?;
+    /// let tx = db.begin_write()?;
+    /// // A program has keys of a type of its own, which has the encoding and the name of an `f64`.
+    /// assert!(tx.bulk_load("heights", "f64", "str", TableOptions::default(), DEFAULT_FILL).is_err());
+    /// let mut bulk = tx.bulk_copy("heights", "f64", "str", TableOptions::default(), DEFAULT_FILL)?;
+    /// bulk.push(&40.5f64.to_be_bytes(), b"oak")?;
+    /// assert_eq!(bulk.finish()?, 1);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`WriteTransaction::bulk_load`].
+    pub fn bulk_copy(
+        &self,
+        name: &str,
+        key_type: &str,
+        value_type: &str,
+        options: TableOptions,
+        fill: f32,
+    ) -> Result<BulkTable<'_>> {
+        self.check_new(name)?;
+        let entry = self.create(name, &TableSpec::of_copy(key_type, value_type, options))?;
+        let rules = EntryRules::typed(name, &entry);
+        Ok(self.load(name, entry, rules, fill))
+    }
+
     /// Begins a bulk load of a copy of a table of another database, with its types, layout and options. It does not
     /// check that keys and values have the right types.
     pub(crate) fn bulk_load_copy(&self, name: &str, of: &TableEntry) -> Result<BulkTable<'_>> {

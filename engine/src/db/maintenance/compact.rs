@@ -2,9 +2,10 @@
 
 use super::bulk::{DEFAULT_FILL, Sink};
 use super::progress::{Phase, Progress};
-use crate::base::{Result, TableId};
+use crate::base::{Error, Result, TableId};
 use crate::db::Database;
 use crate::db::catalog::catalog_tree;
+use crate::db::catalog::info::TableInfo;
 use crate::db::maintenance::strategy::CompressionPlan;
 use crate::db::transaction::write::WriteTransaction;
 use crate::page::Record;
@@ -72,8 +73,9 @@ impl Database {
     ///
     /// # Errors
     /// Errors of reading and writing. The database stays intact if it stops at any point.
-    /// [`Error::Corrupt`](crate::Error::Corrupt), which names the table, if a page is damaged: then no table is
-    /// rebuilt. Read the damaged one with
+    /// [`Error::Corrupt`], which names the table, if a page is damaged. A table with damaged inner pages is left as it
+    /// is, and its error is returned after the other tables are rebuilt. If a leaf is damaged, no table is rebuilt. Read
+    /// the damaged table with
     /// [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage).
     pub fn compact(&self, mut progress: impl FnMut(Progress)) -> Result<CompactReport> {
         let shared = self.shared();
@@ -127,6 +129,7 @@ impl Database {
         let tx = self.begin_write()?;
         let mut tables = tx.tables()?;
         tables.retain(|table| choices.is_none_or(|choices| choices.contains_key(&table.name)));
+        let damaged = tx.leave_out_damaged(&mut tables)?;
         let of = tables.iter().map(|table| table.entries).sum();
         let mut so_far = Progress { phase: Phase::Rebuilding, done: 0, of };
         let mut before: Vec<(TableId, PagePolicy)> = Vec::new();
@@ -149,11 +152,30 @@ impl Database {
         self.drop_dictionaries(progress)?;
         let _writer = shared.engine.lock_writer()?;
         shared.engine.shrink_fully(&mut |done, of| progress(Progress { phase: Phase::Shrinking, done, of }))?;
-        Ok(CompactReport { bytes_before, bytes_after: size(), entries: so_far.done })
+        match damaged {
+            Some(damaged) => Err(damaged),
+            None => Ok(CompactReport { bytes_before, bytes_after: size(), entries: so_far.done }),
+        }
     }
 }
 
 impl WriteTransaction {
+    /// Removes the tables with damaged inner pages from the list, and returns the error of the first of them. Entries
+    /// are read by right links, without inner pages. But leaves below a damaged inner page could not be freed.
+    fn leave_out_damaged(&self, tables: &mut Vec<TableInfo>) -> Result<Option<Error>> {
+        let (mut sound, mut damaged) = (Vec::new(), None);
+        for table in tables.drain(..) {
+            let tree = self.open_untyped(&table.name)?.state.entry.tree;
+            match tree.check_inner_pages(&self.shared.engine.pages()) {
+                Ok(()) => sound.push(table),
+                Err(error @ Error::Corrupt { .. }) => damaged = damaged.or(Some(error.in_table(&table.name))),
+                Err(error) => return Err(error),
+            }
+        }
+        *tables = sound;
+        Ok(damaged)
+    }
+
     /// Writes a new copy of the table bottom-up and drops its old pages. If the policy changes, or the table has got a
     /// dictionary, runs of large values are copied, too. `before` gets the old policy if it changes.
     fn rebuild(
@@ -173,9 +195,6 @@ impl WriteTransaction {
             engine.set_policy(old.table, policy);
         }
         let copies_runs = policy.is_some() || got_dictionary.contains(&old.table);
-        // The entries are read by right links, without inner pages. But leaves below a damaged inner page could not be
-        // freed.
-        old.check_inner_pages(&engine.pages())?;
         let fill = engine.best_fill(DEFAULT_FILL);
         let mut loader = BulkLoader::new(
             Sink::for_table(self, old.table, entry.policy),

@@ -152,7 +152,8 @@ impl<'t, K: Key, V: Value> Table<'t, K, V> {
         Guard::new(Bytes::from(key.as_slice()), self.untyped.name(), "keys")
     }
 
-    /// Removes a key and returns its value.
+    /// Removes a key and returns its value. [`Table::remove_range`] does not read the value, and so it also removes a
+    /// large value whose pages are damaged.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");

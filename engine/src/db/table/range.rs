@@ -60,6 +60,31 @@ impl<'t> UntypedRange<'t> {
         self.step(false, f).transpose()
     }
 
+    /// Calls `f` with the next key. It skips the value, and does not read a large one. Returns `None` at the end.
+    ///
+    /// ```
+    /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// # for (name, years) in [("elm", 400), ("oak", 700), ("yew", 3000)] { tx.open_table(TREES)?.put(name, years)?; }
+    /// # tx.commit()?;
+    /// let trees = db.begin_read()?.open_untyped("trees")?;
+    /// assert_eq!(trees.range(b"f".as_slice()..).next_key_with(|key| key.len())?, Some(3));
+    /// assert_eq!(trees.range(b"z".as_slice()..).next_key_with(|key| key.len())?, None);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An error of reading a page of the tree, after which the iterator ends.
+    pub fn next_key_with<R>(&mut self, f: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        if self.failed {
+            return Ok(None);
+        }
+        let entry = self.cursor.next();
+        self.failed = entry.is_err();
+        Ok(entry?.map(|(key, _)| f(key)))
+    }
+
     #[inline]
     pub(crate) fn step<R>(&mut self, back: bool, f: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R>> {
         if self.failed {

@@ -80,7 +80,7 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
         bounds::with_key::<K, _>(key.borrow(), |key| self.untyped.get_with(key, read))?.transpose()
     }
 
-    /// True if the table has the key.
+    /// True if the table has the key. It does not read a large value.
     ///
     /// ```
     /// # const TREES: duramen::TableDef<&str, u64> = duramen::TableDef::new("trees");
@@ -94,9 +94,9 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
     /// ```
     ///
     /// # Errors
-    /// An error of reading a page.
+    /// An error of reading a page of the tree.
     pub fn contains_key<'k>(&self, key: impl Borrow<K::Ref<'k>>) -> Result<bool> {
-        bounds::with_key::<K, _>(key.borrow(), |key| Ok(self.untyped.get_with(key, |_| ())?.is_some()))
+        bounds::with_key::<K, _>(key.borrow(), |key| self.untyped.contains_key(key))
     }
 
     /// The entries of a key range, such as `"a".."m"` or `..`.

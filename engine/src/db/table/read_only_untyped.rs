@@ -25,6 +25,7 @@ use std::sync::Arc;
 /// assert_eq!((trees.info().key_type.as_str(), trees.info().value_type.as_str()), ("str", "u64"));
 /// assert_eq!(trees.get(b"oak")?, Some(700u64.to_be_bytes().to_vec()));
 /// assert_eq!(trees.get_with(b"oak", |bytes| bytes.len())?, Some(8));
+/// assert!(trees.contains_key(b"oak")? && !trees.contains_key(b"ash")?);
 /// assert_eq!(trees.range(b"m".as_slice()..).count(), 2);
 /// assert_eq!(trees.prefix(b"ye").count(), 1);
 /// # Ok::<(), duramen::Error>(())
@@ -53,6 +54,15 @@ impl ReadOnlyUntypedTable {
     pub fn get_with<R>(&self, key: &[u8], f: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         let engine = &self.snapshot.shared.engine;
         engine.get_value(&self.entry.tree, key, self.snapshot.lsn, f)
+    }
+
+    /// True if the table has the key. It does not read a large value.
+    ///
+    /// # Errors
+    /// An error of reading a page of the tree.
+    pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
+        let engine = &self.snapshot.shared.engine;
+        engine.get_at(&self.entry.tree, key, self.snapshot.lsn, |record| record.is_some())
     }
 
     /// A value as a stream, which reads one page at a time, for values too large for memory. `None` if there is no such

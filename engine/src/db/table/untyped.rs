@@ -78,6 +78,27 @@ impl<'t> UntypedTable<'t> {
         }
     }
 
+    /// True if the table has the key. It does not read a large value.
+    ///
+    /// ```
+    /// # let db = duramen::Database::in_memory()?;
+    /// # let tx = db.begin_write()?;
+    /// let mut trees = tx.create_untyped("trees", "str", "bytes", duramen::TableOptions::default())?;
+    /// trees.put(b"oak", b"old")?;
+    /// assert!(trees.contains_key(b"oak")? && !trees.contains_key(b"ash")?);
+    /// # Ok::<(), duramen::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An error of reading a page of the tree.
+    pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
+        match own_write(&self.state.writes, key) {
+            Some(record) => Ok(record.is_some()),
+            None if self.state.created => Ok(false),
+            None => self.tx.shared.engine.get_current(&self.state.entry.tree, key, |record| record.is_some()),
+        }
+    }
+
     /// Sets the value of a key and returns the old value.
     ///
     /// # Errors
@@ -143,7 +164,7 @@ impl<'t> UntypedTable<'t> {
     pub fn put_stream(&mut self, key: &[u8], len: u64, input: &mut dyn Read) -> Result<()> {
         self.rules.check_key(key)?;
         self.rules.check_value_len(len)?;
-        match self.rules.value_width() {
+        match self.rules.inline_width() {
             // A record list of values of one length cannot contain a pointer to a run.
             Some(width) => {
                 let mut value = vec![0; width];
@@ -165,7 +186,8 @@ impl<'t> UntypedTable<'t> {
         Ok(())
     }
 
-    /// Removes a key and returns its value.
+    /// Removes a key and returns its value. [`UntypedTable::delete`] does not read the value, and so it also removes a
+    /// large value whose pages are damaged.
     ///
     /// # Errors
     /// An error of reading a page.
@@ -228,7 +250,7 @@ impl<'t> UntypedTable<'t> {
     /// # Errors
     /// An error of reading a page.
     pub fn is_empty(&self) -> Result<bool> {
-        Ok(self.range(..).next().transpose()?.is_none())
+        Ok(self.range(..).next_key_with(|_| ())?.is_none())
     }
 
     /// The types and the layout of the table.

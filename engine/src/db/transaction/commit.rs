@@ -1,6 +1,6 @@
 //! The end of a writing transaction: it becomes one list of steps that the engine commits, or it is discarded.
 
-use super::table_state::{Name, TableState, dropped_tables};
+use super::table_state::{Name, TableState, nameless_tables};
 use super::write::{WriteTransaction, open_twice};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::db::catalog::{self, TableEntry, catalog_tree};
@@ -39,7 +39,10 @@ impl WriteTransaction {
             applied => applied?,
         };
         let dropped = self.dropped.get_mut().iter().map(|(tree, _)| tree.table);
-        dropped_tables(self.names.get_mut(), dropped).for_each(|table| self.shared.engine.forget_policy(table));
+        let candidates = self.added.get_mut().drain(..).chain(dropped);
+        for table in nameless_tables(self.names.get_mut(), candidates) {
+            self.shared.engine.forget_policy(table);
+        }
         self.adopted.get_mut().clear();
         self.names.get_mut().clear();
         // Without changes, the commit still waits for earlier commits.
@@ -142,6 +145,7 @@ impl Drop for WriteTransaction {
         let _ = self.await_pages();
         let pages: Vec<PageId> = self.adopted.get_mut().drain(..).map(|(page, _)| page).collect();
         self.shared.engine.release_pages(&pages);
+        self.added.get_mut().iter().for_each(|table| self.shared.engine.forget_policy(*table));
         // The transaction may be the last handle, and then the close, which follows, needs the lock.
         drop(self.writer.take());
     }

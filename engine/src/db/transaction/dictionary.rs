@@ -2,7 +2,7 @@
 //! when that is allowed.
 
 use super::write::WriteTransaction;
-use crate::base::{PageId, Result, TableId};
+use crate::base::{Error, PageId, Result, TableId};
 use crate::db::catalog::dictionary::dictionary_key;
 use crate::db::catalog::{self, catalog_tree};
 use crate::store::{DICTIONARY_COPIES, DictionaryId, DictionaryPlace, sealed_dictionary};
@@ -16,16 +16,17 @@ impl WriteTransaction {
             Some(id) => id,
             None => self.committed_next_table()?,
         };
-        *next = Some(id + 1);
+        *next = Some(id.checked_add(1).ok_or(Error::TooManyTables)?);
         Ok(id)
     }
 
     fn committed_next_table(&self) -> Result<u32> {
-        self.shared.engine.get_current(&catalog_tree(), catalog::NEXT_ID, |record| {
-            let bytes = record.and_then(|record| record.bytes.try_into().ok());
+        let next = self.shared.engine.get_current(&catalog_tree(), catalog::NEXT_ID, |record| {
             // Table 0 is the catalog.
-            bytes.map_or(1, u32::from_le_bytes)
-        })
+            let Some(record) = record else { return Some(1) };
+            record.bytes.try_into().ok().map(u32::from_le_bytes).filter(|next| *next > 0)
+        })?;
+        next.ok_or_else(|| catalog::corrupt("the record of the next table number is damaged"))
     }
 
     /// Adds a dictionary of a table. Returns its bytes in the file, too.
@@ -46,5 +47,50 @@ impl WriteTransaction {
     pub(crate) fn remove_dictionary(&self, place: &DictionaryPlace) {
         let copies = (0..).take(DICTIONARY_COPIES).map(|copy| (dictionary_key(place.table, place.id, copy), None));
         self.dictionaries.lock().extend(copies);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::catalog::NEXT_ID;
+    use crate::page::Record;
+    use crate::txn::OwnedRecord;
+    use crate::{Database, TableDef};
+
+    fn create(db: &Database, name: &str) -> Result<()> {
+        let tx = db.begin_write()?;
+        tx.open_table(TableDef::<u32, u32>::new(name))?.put(1, 1)?;
+        tx.commit()
+    }
+
+    /// A database whose catalog has this record of the next number.
+    fn numbering_from(next: &[u8]) -> Result<Database> {
+        let db = Database::in_memory()?;
+        let tx = db.begin_write()?;
+        tx.dictionaries.lock().push((NEXT_ID.to_vec(), Some(OwnedRecord::from(Record::inline(next)))));
+        tx.commit()?;
+        Ok(db)
+    }
+
+    #[test]
+    fn the_numbers_of_tables_end_and_do_not_begin_again() -> Result<()> {
+        let db = numbering_from(&(u32::MAX - 1).to_le_bytes())?;
+        create(&db, "last")?;
+        for name in ["more", "others"] {
+            assert!(matches!(create(&db, name), Err(Error::TooManyTables)));
+        }
+        create(&db, "last")?;
+        assert_eq!(db.begin_read()?.tables()?.len(), 1);
+        Ok(())
+    }
+
+    #[test]
+    fn a_damaged_record_of_the_next_number_is_refused() -> Result<()> {
+        for damaged in [&[0; 4][..], &[7; 3], &[7; 5]] {
+            let refused = create(&numbering_from(damaged)?, "t");
+            assert!(matches!(refused, Err(Error::CorruptMeta { .. })), "{damaged:?}");
+        }
+        Ok(())
     }
 }

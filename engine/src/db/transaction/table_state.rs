@@ -4,7 +4,7 @@ use crate::base::TableId;
 use crate::db::catalog::TableEntry;
 use crate::txn::WriteSet;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// A table that the transaction has opened.
@@ -27,11 +27,19 @@ pub(super) enum Name {
     Gone,
 }
 
-/// The tables whose trees were dropped and that the transaction has under no name.
-pub(super) fn dropped_tables(
+/// The `candidates` that the transaction has under no name: they do not exist after its commit.
+pub(super) fn nameless_tables(
     names: &BTreeMap<String, Name>,
-    dropped: impl Iterator<Item = TableId>,
-) -> impl Iterator<Item = TableId> {
-    let is_open = |name: &Name, id| matches!(name, Name::Open(state) if state.lock().entry.tree.table == id);
-    dropped.filter(move |table| !names.values().any(|name| is_open(name, *table)))
+    candidates: impl Iterator<Item = TableId>,
+) -> Vec<TableId> {
+    let mut candidates = candidates.peekable();
+    if candidates.peek().is_none() {
+        return Vec::new();
+    }
+    let open = |name: &Name| match name {
+        Name::Open(state) => Some(state.lock().entry.tree.table),
+        Name::Gone => None,
+    };
+    let named: HashSet<TableId> = names.values().filter_map(open).collect();
+    candidates.filter(|table| !named.contains(table)).collect()
 }

@@ -53,6 +53,8 @@ pub struct WriteTransaction {
     pub(crate) schema: ReentrantMutex<()>,
     pub(super) names: Mutex<BTreeMap<String, Name>>,
     pub(super) dropped: Mutex<Vec<(Tree, Runs)>>,
+    /// New tables, also those that were dropped again. The page store has their policies.
+    pub(super) added: Mutex<Vec<TableId>>,
     pub(crate) adopted: Mutex<Vec<Adopted>>,
     pub(super) unlogged_writer: UnloggedWriter,
     /// The table of a bulk load that was dropped before it was finished.
@@ -85,6 +87,7 @@ impl WriteTransaction {
             schema: ReentrantMutex::default(),
             names: Mutex::default(),
             dropped: Mutex::default(),
+            added: Mutex::default(),
             adopted: Mutex::default(),
             unlogged_writer: UnloggedWriter::default(),
             abandoned: Mutex::default(),
@@ -416,6 +419,7 @@ impl WriteTransaction {
         check_entry(name, &entry, engine.page_size())?;
         let id = self.take_number()?;
         entry.tree = Tree { root: self.allocate()?, table: TableId(id), ..entry.tree };
+        self.added.lock().push(entry.tree.table);
         engine.set_policy(entry.tree.table, entry.policy);
         Ok(entry)
     }

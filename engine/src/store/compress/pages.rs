@@ -147,7 +147,7 @@ impl PageCompression {
     }
 
     /// How many tables do not have the default policy.
-    pub(in crate::store) fn policy_count(&self) -> usize {
+    pub(crate) fn policy_count(&self) -> usize {
         self.policies.read().len()
     }
 
