@@ -130,10 +130,10 @@ fn store(args: &Load, target: &Target, sorted: Sorted, has_values: bool) -> Resu
         key_type: &keys.type_name(),
         value_type: &if has_values { values.type_name() } else { "()".to_owned() },
         options: options(&args.new_table),
+        is_copy: false,
         next_key: None,
         fill: f32::from(args.fill) / 100.0,
     };
-        is_copy: false,
     let entries = write::bulk(target.db(), &new, sorted, &mut meter)?;
     Ok(LoadTotals { entries, commits: 1 })
 }

@@ -1,7 +1,8 @@
 //! Sorts any number of entries by key in bounded memory. If several entries have the same key, the last one remains.
 //!
 //! Entries are collected in memory. When they exceed the budget they are sorted and written to an unnamed temporary
-//! file as a *run*. At the end all runs are merged, in several passes if there are many. This module knows bytes only, no types and no database.
+//! file as a *run*. At the end all runs are merged, in several passes if there are many. This module knows bytes only,
+//! no types and no database.
 
 mod runs;
 
