@@ -40,8 +40,8 @@ impl SeparatorRule {
     /// The largest radius: the whole page.
     pub const WIDEST: u16 = 500;
 
-    /// The rule for a split that makes room for no certain entry: a half has at most three quarters of the content. So a
-    /// few splits make room for a longer record, however large the radius is.
+    /// The rule for a split that makes room for no certain entry: a half has at most three quarters of the content. So
+    /// a few splits make room for a longer record, however large the radius is.
     pub(crate) fn for_room(self) -> SeparatorRule {
         match self {
             SeparatorRule::Full => SeparatorRule::Full,
