@@ -85,8 +85,8 @@ fn a_read_that_returns_wrong_bytes_once_loses_no_commit() -> Result<()> {
     Ok(())
 }
 
-/// A part of the file cannot be read during a recovery, and can be read again later. Until then the log is gone: what the
-/// recovery could not change must not be read in its old state.
+/// A part of the file cannot be read during a recovery, and can be read again later. Until then the log is gone: what
+/// the recovery could not change must not be read in its old state.
 #[test]
 fn a_page_that_recovery_could_not_read_gives_an_error_later_and_no_old_entry() -> Result<()> {
     for store in STORES {
