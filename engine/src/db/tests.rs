@@ -129,6 +129,17 @@ fn a_database_is_a_map_with_every_page_store() {
     }
 }
 
+/// A dictionary with an id that another one had, written by a commit that failed, could be taken for that one.
+#[test]
+fn an_id_of_a_dictionary_is_not_given_again_after_a_crash() -> Result<()> {
+    let mut run = Run::new(StoreKind::Table, 0);
+    let ids = run.db.dictionary_ids(2)?;
+    run.reopen(true);
+    let later = run.db.dictionary_ids(1)?;
+    assert!(ids[0] < ids[1] && ids[1] < later[0], "{ids:?}, {later:?}");
+    Ok(())
+}
+
 /// The catalog's record of a table has the number of entries, so a commit that adds entries logs an addition
 /// to it, and not the whole record.
 #[test]

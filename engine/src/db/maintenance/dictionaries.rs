@@ -97,11 +97,12 @@ impl Database {
         if gains.is_empty() {
             return Ok(HashSet::new());
         }
+        let ids = self.dictionary_ids(gains.len())?;
         let mut tx = self.begin_write()?;
         tx.set_durability(Durability::Commit);
         let mut added = Vec::new();
-        for (table, gain) in &gains {
-            added.push(tx.add_dictionary(*table, &gain.trained)?);
+        for (id, (table, gain)) in ids.into_iter().zip(&gains) {
+            added.push(tx.add_dictionary(id, *table, &gain.trained)?);
         }
         tx.commit()?;
         let mut tables = HashSet::new();
@@ -116,6 +117,16 @@ impl Database {
             tables.insert(place.table);
         }
         Ok(tables)
+    }
+
+    /// Takes ids for dictionaries. That is durable before a dictionary is written: if its commit fails, its pages stay
+    /// in free space, and a rescue must not find another dictionary with the same id.
+    pub(in crate::db) fn dictionary_ids(&self, count: usize) -> Result<Vec<DictionaryId>> {
+        let mut tx = self.begin_write()?;
+        tx.set_durability(Durability::Commit);
+        let ids = (0..count).map(|_| tx.take_number().map(DictionaryId)).collect::<Result<_>>()?;
+        tx.commit()?;
+        Ok(ids)
     }
 
     /// Drops the dictionaries that no image names and no new image will name.

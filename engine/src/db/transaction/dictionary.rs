@@ -10,7 +10,7 @@ use crate::txn::large;
 
 impl WriteTransaction {
     /// A number that no table and no dictionary ever had.
-    pub(super) fn take_number(&self) -> Result<u32> {
+    pub(crate) fn take_number(&self) -> Result<u32> {
         let mut next = self.next_table.lock();
         let id = match *next {
             Some(id) => id,
@@ -29,9 +29,14 @@ impl WriteTransaction {
         next.ok_or_else(|| catalog::corrupt("the record of the next table number is damaged"))
     }
 
-    /// Adds a dictionary of a table. Returns its bytes in the file, too.
-    pub(crate) fn add_dictionary(&self, table: TableId, trained: &[u8]) -> Result<(DictionaryPlace, Vec<u8>)> {
-        let id = DictionaryId(self.take_number()?);
+    /// Adds a dictionary of a table. No commit, not even one that has failed, may have had its id. Returns its bytes in
+    /// the file, too.
+    pub(crate) fn add_dictionary(
+        &self,
+        id: DictionaryId,
+        table: TableId,
+        trained: &[u8],
+    ) -> Result<(DictionaryPlace, Vec<u8>)> {
         let sealed = sealed_dictionary(id, trained);
         let mut place = DictionaryPlace { id, table, firsts: [PageId::NONE; DICTIONARY_COPIES] };
         for (copy, first) in (0..).zip(&mut place.firsts) {

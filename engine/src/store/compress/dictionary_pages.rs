@@ -100,11 +100,15 @@ impl FoundParts {
         }
     }
 
-    /// Adds the dictionaries that are whole. Returns true if there are some.
+    /// Adds the dictionaries that are whole; of several with one id, the one that was written last. Returns true if
+    /// there are some.
     pub(in crate::store) fn add_to(&self, dictionaries: &Dictionaries) -> bool {
-        let whole = self.0.iter().filter(|(_, (_, _, payload))| id_in(payload).is_some());
+        let begins = self.0.iter().filter(|(_, (_, _, payload))| id_in(payload).is_some());
+        let mut begins: Vec<(Lsn, PageId)> = begins.map(|(first, (lsn, ..))| (*lsn, *first)).collect();
+        begins.sort_unstable();
         let mut any = false;
-        for dictionary in whole.filter_map(|(first, _)| self.joined(*first)) {
+        // The first one that is added stays.
+        for dictionary in begins.iter().rev().filter_map(|(_, first)| self.joined(*first)) {
             dictionaries.add_found(dictionary);
             any = true;
         }
@@ -205,5 +209,23 @@ mod tests {
         assert_eq!(find(&[of(5, &seven), of(6, &eight)].concat()), [false, true]);
         assert_eq!(find(&of(5, &seven)[1..]), [false, false]);
         assert_eq!(find(&of(5, &seven)[..2]), [false, false]);
+    }
+
+    #[test]
+    fn of_two_dictionaries_with_one_id_the_one_that_was_written_last_is_found() {
+        let (old, new) = (pages(7, 300, 9000), pages(7, 100, 8000));
+        // The order of the pages in memory differs from time to time.
+        for _ in 0..32 {
+            for (old_lsn, new_lsn, len) in [(5, 9, 8004), (9, 5, 9004)] {
+                let (mut parts, dictionaries) = (FoundParts::default(), Dictionaries::default());
+                for (lsn, pages) in [(old_lsn, &old), (new_lsn, &new)] {
+                    for (page, packed) in pages {
+                        parts.note(&FoundImage { page: *page, lsn: Lsn(lsn), packed });
+                    }
+                }
+                assert!(parts.add_to(&dictionaries));
+                assert_eq!(dictionaries.get(DictionaryId(7)).unwrap().bytes.len(), len);
+            }
+        }
     }
 }
