@@ -74,9 +74,8 @@ impl Database {
     /// # Errors
     /// Errors of reading and writing. The database stays intact if it stops at any point.
     /// [`Error::Corrupt`], which names the table, if a page is damaged. A table with damaged inner pages is left as it
-    /// is, and its error is returned after the other tables are rebuilt. If a leaf is damaged, no table is rebuilt. Read
-    /// the damaged table with
-    /// [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage).
+    /// is, and its error is returned after the other tables are rebuilt. If a leaf is damaged, no table is rebuilt.
+    /// Read the damaged table with [`ReadOnlyUntypedTable::salvage`](crate::db::ReadOnlyUntypedTable::salvage).
     pub fn compact(&self, mut progress: impl FnMut(Progress)) -> Result<CompactReport> {
         let shared = self.shared();
         shared.check_writable()?;
