@@ -26,6 +26,8 @@ mod half;
 mod map;
 mod own;
 mod read;
+#[cfg(test)]
+mod recovery_tests;
 mod rescue;
 mod room;
 mod short;

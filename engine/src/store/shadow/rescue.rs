@@ -61,7 +61,7 @@ impl ShadowStore {
                 Err(Error::Corrupt { .. }) => return Ok(()),
                 Err(error) => return Err(error),
             }
-            let applied = Chain::apply(&self.geometry, id, half, Base::of(stamp, lsn), &KnownPage::SURVEY, &mut page);
+            let applied = Chain::apply(&self.geometry, id, half, Base { stamp, lsn }, &KnownPage::SURVEY, &mut page);
             if applied.is_ok() && Page::check(&page, id).is_ok() {
                 let (page, mut packed) = (Page::new(&page), Vec::new());
                 page.packed_into(&mut packed);
