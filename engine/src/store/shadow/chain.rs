@@ -2,6 +2,9 @@
 //!
 //! A delta counts if it was written for this image of the slot and for exactly the deltas before it: its checksum of
 //! the resulting page must be right. So a chain ends at the first delta that was not written, even if later ones were.
+//!
+//! A delta is written only beside an image that is durable. So a sound delta of an image newer than that in the slot
+//! shows that the newer image is damaged, that its write was lost, or that the log has lost its changes.
 
 use super::choice::KnownPage;
 use super::delta::{Delta, DeltaBlock, Order, is_first, is_next};
@@ -18,15 +21,6 @@ use crate::store::ChangedParts;
 pub(super) struct DeltaBase {
     pub(super) stamp: ImageStamp,
     pub(super) lsn: Lsn,
-    /// The turn of the image in the other slot, if that one is newer and has a change that the log has lost.
-    pub(super) void_turn: Option<u8>,
-}
-
-impl DeltaBase {
-    /// An image beside which no other image is void.
-    pub(super) fn of(stamp: ImageStamp, lsn: Lsn) -> DeltaBase {
-        DeltaBase { stamp, lsn, void_turn: None }
-    }
 }
 
 /// The result of reading the delta blocks of a page.
@@ -218,12 +212,40 @@ impl ChainWalk<'_> {
         Ok(())
     }
 
+    /// True if a sound delta belongs to a newer image than the one in the slot. A delta is written only beside an image
+    /// that is durable. So the newer image is damaged, or its write was lost, or it is void.
+    fn is_of_newer_image(&self, delta: &Delta) -> bool {
+        let DeltaBase { stamp, lsn } = self.base;
+        delta.stamp.turn == ImageStamp::next_turn(stamp.turn)
+            && delta.stamp.generation >= stamp.generation
+            && delta.lsn >= lsn
+    }
+
+    /// True if a delta of a newer image may have overwritten a delta of the image in the slot. A delta of this image in
+    /// a block follows deltas of this image in all blocks before, and they were written before the newer image.
+    fn may_have_overwritten(&self, index: usize, delta: &Delta) -> bool {
+        let Some(before) = index.checked_sub(1) else { return true };
+        matches!(self.blocks.get(before), Some(DeltaBlock::Damaged(_)))
+            || self.sound(before).is_some_and(|before| before.stamp.generation <= delta.stamp.generation)
+    }
+
+    /// True if a sound delta shows that the page has lost changes that are before the end of the log. If the newer image
+    /// of the delta is void, only deltas that this image had before may be lost.
+    fn shows_loss(&self, index: usize, delta: &Delta) -> bool {
+        self.is_of_newer_image(delta)
+            && (!self.known.has_lost(delta.stamp, delta.lsn) || self.may_have_overwritten(index, delta))
+            && !self.known.accepts_any
+    }
+
     /// Looks at the blocks that do not count. A delta that a sync has made durable counts, unless newer ones replace
     /// it.
     fn check_others(&self, chain: &mut Chain) -> Result<(), String> {
         for (index, block) in self.blocks.iter().enumerate() {
             match block {
                 DeltaBlock::Empty => {}
+                DeltaBlock::Sound(delta) if self.shows_loss(index, delta) => {
+                    return Err(format!("delta block {index} belongs to a newer image, which is lost"));
+                }
                 DeltaBlock::Sound(delta) if self.known.has_lost(delta.stamp, delta.lsn) => chain.invalid.push(index),
                 DeltaBlock::Sound(delta) if chain.used.contains(index) && self.is_ours(delta) => {}
                 DeltaBlock::Sound(delta) if self.is_ours(delta) => {
@@ -231,11 +253,6 @@ impl ChainWalk<'_> {
                         true => chain.invalid.push(index),
                         false => return Err(format!("delta block {index} follows a delta block that is lost")),
                     }
-                }
-                DeltaBlock::Sound(delta)
-                    if Some(delta.stamp.turn) == self.base.void_turn && !self.known.accepts_any =>
-                {
-                    return Err(format!("delta block {index} has a change that the log has lost"));
                 }
                 DeltaBlock::Sound(_) => chain.stale = true,
                 DeltaBlock::Damaged(_) if self.known.accepts_any => {}
@@ -252,7 +269,7 @@ impl ChainWalk<'_> {
     fn may_be_torn(&self, index: usize, delta: &Delta, used: Used) -> bool {
         let is_zeros = are_zero(slice(self.half.block(index), 0, SECTOR));
         let is_void = self.known.has_lost(delta.stamp, delta.lsn);
-        let DeltaBase { stamp, lsn, .. } = self.base;
+        let DeltaBase { stamp, lsn } = self.base;
         let is_of_older_image = (delta.stamp.turn != stamp.turn || delta.stamp.generation < stamp.generation)
             && delta.stamp.generation <= stamp.generation
             && (delta.lsn <= lsn || is_void);
@@ -277,8 +294,7 @@ mod tests {
     use crate::store::tests::sample_of;
 
     const ID: PageId = PageId(3);
-    const BASE: DeltaBase =
-        DeltaBase { stamp: ImageStamp { turn: 9, rewrites: 0, generation: 4 }, lsn: Lsn(100), void_turn: None };
+    const BASE: DeltaBase = DeltaBase { stamp: ImageStamp { turn: 9, rewrites: 0, generation: 4 }, lsn: Lsn(100) };
     /// Generations before 6 are synced.
     const KNOWN: KnownPage = KnownPage {
         generation: 6,
@@ -317,6 +333,14 @@ mod tests {
             self.geometry.fill_delta(block, &page, &segments);
             self.geometry.seal_delta(block, ID, ImageStamp { generation, ..BASE.stamp }, order);
             self.pages.push(page);
+        }
+
+        /// Writes a delta of the image after this one into a block.
+        fn write_newer(&mut self, index: usize, generation: u32) {
+            self.write(index, self.pages.len() - 1, generation, Order::After(0));
+            let start = self.geometry.slot() + index * BLOCK;
+            let stamp = ImageStamp { turn: BASE.stamp.turn + 1, rewrites: 0, generation };
+            self.geometry.seal_delta(&mut self.bytes[start..start + BLOCK], ID, stamp, Order::After(0));
         }
 
         /// A chain of deltas of these generations.
@@ -470,15 +494,41 @@ mod tests {
         cell.bytes.copy_within(block..block + BLOCK, slot);
         cell.clear(2);
         assert_eq!(cell.found(KnownPage { lost: Some((6, Lsn(100))), ..KNOWN }, 0), (Used::None, vec![], vec![0]));
-        // A newer image, which the log has lost, had a delta where this image may have had one.
+    }
+
+    #[test]
+    fn an_image_is_refused_beside_a_delta_of_a_newer_one_that_is_not_there() {
+        for durable in [&[][..], &[5], &[5, 5, 5]] {
+            let mut cell = Cell::chain(durable);
+            cell.write_newer(3, 6);
+            assert!(cell.is_refused(KNOWN) && cell.is_refused(CLOSED), "{durable:?}");
+            cell.found(KnownPage { accepts_any: true, ..KNOWN }, durable.len());
+        }
+        // The delta is older than the image.
         let mut cell = Cell::chain(&[5]);
-        cell.write(3, 1, 6, Order::After(0));
-        let last = cell.geometry.slot() + 3 * BLOCK;
-        let void = ImageStamp { turn: 10, rewrites: 0, generation: 6 };
-        cell.geometry.seal_delta(&mut cell.bytes[last..last + BLOCK], ID, void, Order::After(0));
-        let half = Half::new(&cell.bytes, Side::First, cell.geometry.slot());
-        let base = DeltaBase { void_turn: Some(10), ..BASE };
-        assert!(Chain::apply(&cell.geometry, ID, half, base, &KNOWN, &mut cell.pages[0].clone()).is_err());
+        cell.write_newer(3, BASE.stamp.generation - 1);
+        assert_eq!(cell.found(KNOWN, 1), (Used::Chain(1), vec![], vec![]));
+    }
+
+    #[test]
+    fn an_image_is_accepted_beside_a_void_delta_only_if_its_own_deltas_are_there() {
+        let lost = |end| KnownPage { lost: Some((6, Lsn(end))), ..KNOWN };
+        let newer = |durable: &[u32], blocks: &[usize]| {
+            let mut cell = Cell::chain(durable);
+            blocks.iter().for_each(|index| cell.write_newer(*index, 6));
+            cell
+        };
+        assert_eq!(newer(&[], &[3]).found(lost(100), 0), (Used::None, vec![], vec![3]));
+        assert_eq!(newer(&[5, 5], &[3]).found(lost(102), 2), (Used::Chain(2), vec![], vec![3]));
+        // The void deltas may have overwritten one of the image.
+        assert!(newer(&[5, 5, 5], &[3]).is_refused(lost(103)));
+        assert!(newer(&[5, 5], &[3, 2]).is_refused(lost(102)));
+        assert!(newer(&[], &[3, 2, 1, 0]).is_refused(lost(100)));
+        let mut damaged = newer(&[5, 5, 6], &[3]);
+        damaged.damage(2, 300);
+        assert!(damaged.is_refused(lost(103)));
+        // A later process has written the delta in front of the void one.
+        assert_eq!(newer(&[5, 5, 300], &[3]).found(lost(103), 3), (Used::Chain(3), vec![2], vec![3]));
     }
 
     #[test]

@@ -78,8 +78,6 @@ pub(super) struct Choice {
     pub(super) other: Other,
     /// True if it is possible that no sync has made the image durable yet.
     pub(super) unsynced: bool,
-    /// The turn of the image in the other slot, if that one is newer and has a change that the log has lost.
-    pub(super) void_turn: Option<u8>,
 }
 
 /// Chooses between the slots; an error says what is wrong.
@@ -89,16 +87,12 @@ pub(super) struct Choice {
 /// slot. Without such an image the page is damaged, too: if its first image was cut off, the log formats the page.
 pub(super) fn choose(first: SlotContent, second: SlotContent, known: KnownPage) -> Result<Choice, String> {
     let side = |content| if content == first { Side::First } else { Side::Second };
-    let lost_turn = |content| match content {
-        SlotContent::Image { stamp, lsn } if known.has_lost(stamp, lsn) => Some(stamp.turn),
-        _ => None,
-    };
-    let is_lost = |content| lost_turn(content).is_some();
+    let is_lost = |content| matches!(content, SlotContent::Image { stamp, lsn } if known.has_lost(stamp, lsn));
     match (first, second) {
         (image @ SlotContent::Image { stamp, .. }, other) | (other, image @ SlotContent::Image { stamp, .. })
             if is_lost(other) && !is_lost(image) =>
         {
-            Ok(Choice { void_turn: lost_turn(other), ..found(side(image), stamp, known, Other::Invalid) })
+            Ok(found(side(image), stamp, known, Other::Invalid))
         }
         (a, b) if is_lost(a) || is_lost(b) => Err("its image has a change that the log has lost".into()),
         (SlotContent::Image { stamp: a, lsn: lsn_a }, SlotContent::Image { stamp: b, lsn: lsn_b }) => {
@@ -130,7 +124,7 @@ pub(super) fn choose(first: SlotContent, second: SlotContent, known: KnownPage) 
 }
 
 fn none(other: Other) -> Choice {
-    Choice { state: PageState::EMPTY, other, unsynced: false, void_turn: None }
+    Choice { state: PageState::EMPTY, other, unsynced: false }
 }
 
 /// The newest image was written only after the image in the other slot was synced, or when that image was not needed.
@@ -139,7 +133,7 @@ fn found(side: Side, stamp: ImageStamp, known: KnownPage, other: Other) -> Choic
     let unsynced = stamp.generation >= known.generation;
     let state = PageState::present(side, stamp, !unsynced || other != Other::Image);
     let state = if unsynced || other == Other::Empty { state } else { state.synced() };
-    Choice { state, other, unsynced, void_turn: None }
+    Choice { state, other, unsynced }
 }
 
 /// True if a slot without an image certainly does not contain the rest of a complete image that was newer than `image`.

@@ -24,6 +24,8 @@ mod half;
 mod log_ends;
 mod map;
 mod read;
+#[cfg(test)]
+mod recovery_tests;
 mod rescue;
 mod room;
 mod short;

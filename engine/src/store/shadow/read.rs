@@ -211,7 +211,7 @@ impl ShadowStore {
         let mut chain = match content {
             SlotContent::Image { stamp, lsn } if choice.state.image() == ImageState::Present => {
                 self.open_slot(id, half.slot(), lsn, page)?;
-                let base = DeltaBase { stamp, lsn, void_turn: choice.void_turn };
+                let base = DeltaBase { stamp, lsn };
                 Chain::apply(&self.geometry, id, half, base, &about, page).map_err(|what| Error::corrupt(id, what))?
             }
             _ => Chain::without_base(&self.geometry, id, half),
@@ -284,7 +284,7 @@ impl ShadowStore {
                 stamp.turn == state.turn() && (state.used() != Used::None || stamp.rewrites == state.rewrites())
             };
             let (base, lsn) = match self.geometry.look(half.slot(), id) {
-                SlotContent::Image { stamp, lsn } if is_last(stamp) => (DeltaBase::of(stamp, lsn), lsn),
+                SlotContent::Image { stamp, lsn } if is_last(stamp) => (DeltaBase { stamp, lsn }, lsn),
                 SlotContent::Image { .. } => return Err(Error::corrupt(id, chain::last_is_lost("image"))),
                 _ => return Err(wrong_checksum(id)),
             };

@@ -62,7 +62,7 @@ impl ShadowStore {
                 Err(error) => return Err(error),
             }
             let applied =
-                Chain::apply(&self.geometry, id, half, DeltaBase::of(stamp, lsn), &KnownPage::SURVEY, &mut page);
+                Chain::apply(&self.geometry, id, half, DeltaBase { stamp, lsn }, &KnownPage::SURVEY, &mut page);
             if applied.is_ok() && Page::check(&page, id).is_ok() {
                 let (page, mut packed) = (Page::new(&page), Vec::new());
                 page.packed_into(&mut packed);

@@ -29,7 +29,7 @@ pub(super) fn store_on(disk: Arc<dyn Disk>, blocks: u8) -> (ShadowStore, Vec<u8>
     store_with(disk, DeltaBlocks { threshold: 500, segment: 32, blocks })
 }
 
-fn store_with(disk: Arc<dyn Disk>, delta: DeltaBlocks) -> (ShadowStore, Vec<u8>) {
+pub(super) fn store_with(disk: Arc<dyn Disk>, delta: DeltaBlocks) -> (ShadowStore, Vec<u8>) {
     let options = StoreOptions { kind: StoreKind::Shadow, delta };
     let file = DatabaseFile::create(options, disk, Path::new("db"), meta_of(StoreKind::Shadow)).unwrap();
     let store = ShadowStore::open(file).unwrap();

@@ -1,0 +1,147 @@
+//! Tests of what a recovery takes for the page if durable deltas were overwritten before the process died.
+
+use super::states::Used;
+use super::tests::{ID, store_with};
+use super::*;
+use crate::io::MemoryDisk;
+use crate::store::StoreKind;
+use crate::store::tests::{disk, meta_of};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The end of a log that has lost nothing.
+const WHOLE: Lsn = Lsn(1000);
+
+/// A page whose last checkpoint has all of its deltas.
+struct Life {
+    disk: Arc<dyn Disk>,
+    store: ShadowStore,
+    page: Vec<u8>,
+    parts: ChangedParts,
+}
+
+impl Life {
+    /// A page with a synced image, without deltas.
+    fn begin(blocks: u8) -> Life {
+        let disk: Arc<dyn Disk> = disk();
+        let (store, page) = store_with(disk.clone(), DeltaBlocks { threshold: 3000, segment: 32, blocks });
+        Life { disk, store, page, parts: ChangedParts::NONE }
+    }
+
+    fn lsn(&self) -> Lsn {
+        Page::new(&self.page).lsn()
+    }
+
+    /// Writes the page with a change that takes several sectors of a delta block, but for the last 20 pages whole.
+    fn change(&mut self) -> Used {
+        let before = self.page.clone();
+        self.page[0] += 1;
+        self.page[1000..2500].iter_mut().step_by(16).for_each(|byte| *byte = byte.wrapping_add(2));
+        let now = ChangedParts::between(&before, &self.page);
+        self.parts.0.iter_mut().zip(now.0).for_each(|(word, bits)| *word |= bits);
+        let mut writer = self.store.writer();
+        if writer.push(ID, &self.page, self.parts) == crate::store::Base::Moves {
+            self.parts = ChangedParts::NONE;
+        }
+        writer.write().unwrap();
+        self.store.state_of(ID).used()
+    }
+
+    fn change_durably(&mut self) -> Used {
+        let used = self.change();
+        self.store.sync_images().unwrap();
+        used
+    }
+
+    /// A checkpoint that has all changes so far.
+    fn checkpoint(&self) {
+        let meta = Meta { redo: Lsn(self.lsn().0 + 1), ..meta_of(StoreKind::Shadow) };
+        self.store.finish(self.store.freeze(), meta).unwrap();
+    }
+
+    /// Writes the page whole.
+    fn rewrite_durably(&mut self) {
+        self.page[0] += 1;
+        self.store.write(ID, &self.page).unwrap();
+        self.parts = ChangedParts::NONE;
+        self.store.sync_images().unwrap();
+    }
+
+    /// The bytes of the slot that was written last.
+    fn slot(&self) -> Range<u64> {
+        self.store.geometry.half(ID, self.store.state_of(ID).side(), 0)
+    }
+
+    /// The next process, which reads the same bytes with a change made by `damage`, and finds this end of the log.
+    fn recover(&self, end: Lsn, damage: impl FnOnce(&dyn Disk)) -> Result<Vec<u8>> {
+        let copy = copy_of(&*self.disk);
+        damage(&*copy);
+        let store = open(&copy, end);
+        let mut page = vec![0; self.page.len()];
+        store.read(ID, &mut page).map(|found| found.map(|_| page).unwrap_or_default())
+    }
+}
+
+fn copy_of(disk: &dyn Disk) -> Arc<dyn Disk> {
+    let mut bytes = vec![0; usize::try_from(disk.size().unwrap()).unwrap()];
+    disk.read_at(0, &mut bytes).unwrap();
+    let copy = MemoryDisk::new();
+    copy.write_at(0, &bytes).unwrap();
+    Arc::new(copy)
+}
+
+/// A store whose log ends there and changes the page.
+fn open(disk: &Arc<dyn Disk>, end: Lsn) -> ShadowStore {
+    let store = ShadowStore::open(DatabaseFile::open(disk.clone(), Path::new("db")).unwrap()).unwrap();
+    store.note_log_end(end).unwrap();
+    store.note_in_log(ID);
+    store
+}
+
+#[test]
+fn a_delta_of_a_newer_image_shows_that_the_image_was_durable() {
+    for blocks in [1, 2, 4] {
+        let mut life = Life::begin(blocks);
+        // The last one is in the block that is next to the other slot.
+        let deltas = usize::from(blocks.max(2));
+        (0..deltas).for_each(|_| assert_ne!(life.change_durably(), Used::None));
+        life.checkpoint();
+        life.rewrite_durably();
+        life.change();
+        let slot = life.slot();
+        assert!(life.recover(WHOLE, |_| {}).unwrap() == life.page);
+        let is_refused = |damage: &dyn Fn(&dyn Disk)| {
+            let result = life.recover(WHOLE, damage);
+            assert!(matches!(result, Err(Error::Corrupt { page: ID, .. })), "{blocks}: an older page is read");
+        };
+        for at in [0, 8, 1000, slot.end - slot.start - 12, slot.end - slot.start - 1] {
+            is_refused(&|disk| {
+                let mut byte = [0];
+                disk.read_at(slot.start + at, &mut byte).unwrap();
+                disk.write_at(slot.start + at, &[byte[0] ^ 1]).unwrap();
+            });
+        }
+        // The write of the image was lost.
+        is_refused(&|disk| disk.write_at(slot.start, &vec![0; life.store.geometry.slot()]).unwrap());
+    }
+}
+
+#[test]
+fn a_page_is_not_read_without_deltas_that_changes_beyond_the_end_of_the_log_have_overwritten() {
+    for blocks in [1, 2, 4] {
+        for deltas in 0..=usize::from(blocks.max(2)) {
+            let mut life = Life::begin(blocks);
+            (0..deltas).for_each(|_| assert_ne!(life.change_durably(), Used::None));
+            life.checkpoint();
+            let (before, end) = (life.page.clone(), life.lsn());
+            life.rewrite_durably();
+            life.change();
+            let result = life.recover(end, |_| {});
+            // The void delta may have overwritten the last one.
+            match deltas + 1 < usize::from(blocks.max(2)) {
+                true => assert!(result.unwrap() == before, "{blocks}, {deltas}"),
+                false => assert!(matches!(result, Err(Error::Corrupt { page: ID, .. })), "{blocks}, {deltas}"),
+            }
+        }
+    }
+}
