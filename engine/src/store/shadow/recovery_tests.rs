@@ -56,7 +56,7 @@ impl Life {
     /// A checkpoint that has all changes so far.
     fn checkpoint(&self) {
         let meta = Meta { redo: Lsn(self.lsn().0 + 1), ..meta_of(StoreKind::Shadow) };
-        self.store.finish(self.store.freeze(), meta).unwrap();
+        self.store.finish(self.store.begin_checkpoint(), meta).unwrap();
     }
 
     /// Writes the page whole.
