@@ -3,6 +3,8 @@
 //! tests cut the power at every event of histories of flushes, changes, drops, checkpoints, compactions and superblock
 //! writes. Then they redo the log, continue to use the store, and check it again.
 
+#[path = "durable_changes.rs"]
+mod durable_changes;
 #[path = "free_end.rs"]
 mod free_end;
 
@@ -15,7 +17,7 @@ use duramen::store::{
     self, Base, ChangedParts, Compression, DeltaBlocks, Meta, PagePolicy, PageStore, StoreKind, StoreOptions, Target,
     WriteTotals,
 };
-use duramen_sim::{FailingVolume, Fault, Trigger};
+use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, Trigger};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;

@@ -41,19 +41,24 @@ impl ShadowStore {
         Ok(())
     }
 
-    /// An unfinished checkpoint counts some unsynced images as synced. If one of these pages is among `ids`, this makes
-    /// their images durable. Call it before the pages are overwritten.
-    pub(super) fn settle(&self, ids: impl Iterator<Item = PageId>) -> Result<()> {
-        let synced: Vec<PageId> = {
+    /// Makes the images of all protected pages durable, if one of them is among `ids`. Call it before these pages are
+    /// overwritten. The caller holds the lock of the generation, so that no page becomes protected meanwhile.
+    pub(super) fn settle(&self, mut ids: impl Iterator<Item = PageId>) -> Result<()> {
+        let protected: Vec<PageId> = {
             let state = self.state.lock();
-            ids.filter(|id| state.of_checkpoint.contains(id)).collect()
+            if !ids.any(|id| state.protected.contains(&id)) {
+                return Ok(());
+            }
+            state.protected.iter().copied().collect()
         };
-        if synced.is_empty() {
-            return Ok(());
-        }
         self.file.sync()?;
         let mut state = self.state.lock();
-        synced.into_iter().for_each(|id| state.note_synced(id));
+        for id in protected {
+            // Otherwise another sync has ended before, and the page may have been written again since.
+            if state.protected.contains(&id) {
+                state.note_synced(id);
+            }
+        }
         Ok(())
     }
 
@@ -74,7 +79,7 @@ impl ShadowStore {
                 return Err(Error::Poisoned { cause });
             }
             *generation += 1;
-            state.of_checkpoint.extend(&state.unsynced);
+            state.protected.extend(&state.unsynced);
             *generation
         };
         self.sync_written(&alone)?;
@@ -162,11 +167,14 @@ impl ShadowStore {
 }
 
 /// An error if a failed write may have damaged an image that was not synced. The log has the changes of this image, so
-/// the log is needed until the page is written again.
+/// the log is needed until the page is written again. Nor may there be a part of a delta: after the checkpoint its
+/// generation would say that it was durable, and a recovery would take it for damage.
+///
+/// The page is still changed in memory, so the next checkpoint writes it whole.
 fn check_failed_writes(state: &ShadowState) -> Result<()> {
     let may_be_damaged = |id: &&PageId| {
         let now = state.pages.get(**id);
-        now.image() == ImageState::Present && !now.is_synced()
+        now.image() == ImageState::Present && (!now.is_synced() || state.failed_deltas.contains(*id))
     };
     match state.failed.iter().find(may_be_damaged) {
         Some(id) => Err(Error::Poisoned { cause: format!("the last write of page {id} has failed") }),

@@ -1,6 +1,7 @@
 //! Tests of what the device has, and what the store knows of it, after a write of a page has failed.
 
-use super::tests::{ID, store_on};
+use super::recovery_tests::{copy_of, open};
+use super::tests::{ID, store_on, store_with};
 use super::*;
 use crate::store::StoreKind;
 use crate::store::tests::{disk, meta_of, sample_of};
@@ -69,4 +70,44 @@ fn a_sync_beside_a_failed_write_over_its_image_does_not_count_for_it() {
     store.write(ID, &page).unwrap();
     store.finish(store.begin_checkpoint(), meta_of(StoreKind::Shadow)).unwrap();
     assert!(store.state_of(ID).is_synced());
+}
+
+#[test]
+fn no_checkpoint_ends_while_a_block_may_have_a_part_of_a_delta() {
+    for (blocks, bytes) in [(1, 512), (1, 2048), (2, 512), (4, 2048)] {
+        let disk = disk();
+        let delta = DeltaBlocks { threshold: 4000, segment: 32, blocks };
+        let (store, mut page) = store_with(disk.clone(), delta);
+        let mut parts = ChangedParts::NONE;
+        let mut write_change = |page: &mut [u8]| {
+            let before = page.to_vec();
+            page[0] += 1;
+            page[500..3500].iter_mut().step_by(16).for_each(|byte| *byte = byte.wrapping_add(2));
+            let now = ChangedParts::between(&before, page);
+            parts.0.iter_mut().zip(now.0).for_each(|(word, bits)| *word |= bits);
+            let mut writer = store.writer();
+            writer.push(ID, page, parts);
+            writer.write()
+        };
+        write_change(&mut page).unwrap();
+        // The next change is after the redo point.
+        let meta = Meta { redo: Lsn(u64::from(page[0]) + 1), ..meta_of(StoreKind::Shadow) };
+        store.finish(store.begin_checkpoint(), meta).unwrap();
+        let checkpointed = page.clone();
+        disk.break_next_after(bytes);
+        assert!(matches!(write_change(&mut page), Err(Error::Io { .. })));
+        let refused = store.finish(store.begin_checkpoint(), meta);
+        assert!(matches!(refused, Err(Error::Poisoned { .. })), "{blocks}, {bytes}: the log is still needed");
+
+        let reread = || {
+            let mut read = vec![0; page.len()];
+            open(&copy_of(&*disk), Lsn(1000)).read(ID, &mut read).unwrap().map(|_| read)
+        };
+        assert!(reread().unwrap() == checkpointed);
+        // The next checkpoint writes the page first.
+        let mut again = page.clone();
+        write_change(&mut again).unwrap();
+        store.finish(store.begin_checkpoint(), meta).unwrap();
+        assert!(reread().unwrap() == again);
+    }
 }

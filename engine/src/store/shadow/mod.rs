@@ -10,6 +10,10 @@
 //! nothing that a sync has made durable. Once the new image is synced, the store trims the old one: a drive that
 //! compresses then keeps one image a page. `checkpoint` decides when an image is durable.
 //!
+//! A recovery does not know whether a sync has made the newest image or delta of a page durable. If none has, the page
+//! needs what was there before. If one has, this may have been overwritten. So the recovery writes the image or the
+//! delta again, and overwrites neither before a sync.
+//!
 //! The id of a freed page is used again only after a checkpoint whose redo point is beyond the free: see
 //! [`StoreFormat::REUSES_IDS`]. In a file the store trims the slots of several pages together.
 
@@ -74,10 +78,13 @@ struct ShadowState {
     unsynced: Vec<PageId>,
     /// Pages that have something to be trimmed, some of them more than once.
     trims: Vec<PageId>,
-    /// Unsynced pages that an unfinished checkpoint counts as synced. Nothing may overwrite their images before a sync.
-    of_checkpoint: HashSet<PageId>,
+    /// Unsynced pages whose images nothing may overwrite before a sync: an unfinished checkpoint counts them as synced,
+    /// or a recovery has written them again.
+    protected: HashSet<PageId>,
     /// Pages whose last write failed: a sync does not make what is in their slot or delta block sound.
     failed: HashSet<PageId>,
+    /// Those of them that may have a part of a delta in a block.
+    failed_deltas: HashSet<PageId>,
     /// Pages that redo changes.
     in_log: HashSet<PageId>,
     /// Places that redo has read from the log: each page has an image with this LSN or a greater one.
@@ -118,7 +125,7 @@ impl ShadowState {
 
     /// A page's image is durable.
     fn note_synced(&mut self, id: PageId) {
-        self.of_checkpoint.remove(&id);
+        self.protected.remove(&id);
         let now = self.pages.get(id);
         if now.image() == ImageState::Present && !self.failed.contains(&id) {
             let synced = now.synced();
@@ -228,8 +235,9 @@ impl ShadowStore {
             map: header.map.map(Map::at),
             unsynced: Vec::new(),
             trims: Vec::new(),
-            of_checkpoint: HashSet::new(),
+            protected: HashSet::new(),
             failed: HashSet::new(),
+            failed_deltas: HashSet::new(),
             in_log: HashSet::new(),
             placed: HashMap::new(),
             redo: file.meta().redo,

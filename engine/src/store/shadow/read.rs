@@ -44,7 +44,12 @@ impl FoundCell {
 
     /// True if something in the cell must be written again before the page can be trusted.
     fn must_be_written(&self) -> bool {
-        self.choice.unsynced || !self.chain.unsynced.is_empty() || self.has_invalid()
+        self.is_unsynced() || self.has_invalid()
+    }
+
+    /// True if it is possible that no sync has made the image or a delta durable yet.
+    fn is_unsynced(&self) -> bool {
+        self.choice.unsynced || !self.chain.unsynced.is_empty()
     }
 
     /// True if something in the cell would be taken for damage later.
@@ -144,6 +149,9 @@ impl ShadowStore {
 
     /// Writes the image and the deltas of a page again, with the same bytes, if they may not be durable. After a failed
     /// sync they may be only in the system's cache, and no later sync would write them.
+    ///
+    /// They may be durable as well. Then the process that has died may have overwritten what they replace, and a cut
+    /// during a write over them would leave nothing. So the page is protected: a sync comes before its next write.
     fn write_again(&self, id: PageId, about: KnownPage, cell: &mut Vec<u8>, page: &mut [u8]) -> Result<PageState> {
         // Another thread may have written an image since the slots were read. No thread may write one from here on.
         let _no_image_is_written = self.generation.write();
@@ -152,7 +160,8 @@ impl ShadowStore {
             return Ok(known);
         }
         let found = self.look(id, about, cell, page)?;
-        if found.state().image() == ImageState::Present {
+        let is_present = found.state().image() == ImageState::Present;
+        if is_present {
             let side = found.state().side();
             let half = Half::of_cell(cell, side, self.geometry.slot());
             if found.choice.unsynced {
@@ -164,9 +173,17 @@ impl ShadowStore {
                 self.put(WriteKind::Delta, self.geometry.delta_offset(id, side, index), half.block(index))?;
             }
             self.clear_invalid(id, &found)?;
-            self.state.lock().unsynced.push(id);
         }
-        Ok(self.note_found(id, found.state()))
+        let now = self.note_found(id, found.state());
+        if is_present {
+            // After the state is set, so that a sync that ends meanwhile does not count the page and forget it.
+            let mut state = self.state.lock();
+            state.unsynced.push(id);
+            if found.is_unsynced() {
+                state.protected.insert(id);
+            }
+        }
+        Ok(now)
     }
 
     /// Writes zeros over what would be taken for damage later.

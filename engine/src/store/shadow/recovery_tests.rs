@@ -1,9 +1,10 @@
-//! Tests of what a recovery takes for the page if durable deltas were overwritten before the process died.
+//! Tests of what a recovery takes for the page if durable deltas were overwritten before the process died, and of
+//! recoveries that are cut.
 
 use super::states::Used;
 use super::tests::{ID, store_with};
 use super::*;
-use crate::io::MemoryDisk;
+use crate::io::{MemoryDisk, SECTOR};
 use crate::store::StoreKind;
 use crate::store::tests::{disk, meta_of};
 use std::path::Path;
@@ -82,7 +83,7 @@ impl Life {
     }
 }
 
-fn copy_of(disk: &dyn Disk) -> Arc<dyn Disk> {
+pub(super) fn copy_of(disk: &dyn Disk) -> Arc<dyn Disk> {
     let mut bytes = vec![0; usize::try_from(disk.size().unwrap()).unwrap()];
     disk.read_at(0, &mut bytes).unwrap();
     let copy = MemoryDisk::new();
@@ -91,7 +92,7 @@ fn copy_of(disk: &dyn Disk) -> Arc<dyn Disk> {
 }
 
 /// A store whose log ends there and changes the page.
-fn open(disk: &Arc<dyn Disk>, end: Lsn) -> ShadowStore {
+pub(super) fn open(disk: &Arc<dyn Disk>, end: Lsn) -> ShadowStore {
     let store = ShadowStore::open(DatabaseFile::open(disk.clone(), Path::new("db")).unwrap()).unwrap();
     store.note_log_end(end).unwrap();
     store.note_in_log(ID);
@@ -143,5 +144,76 @@ fn a_page_is_not_read_without_deltas_that_changes_beyond_the_end_of_the_log_have
                 false => assert!(matches!(result, Err(Error::Corrupt { page: ID, .. })), "{blocks}, {deltas}"),
             }
         }
+    }
+}
+
+/// Which sectors of a block a torn write has written.
+type Tear = fn(usize) -> bool;
+const TEARS: [Tear; 4] =
+    [|sector| sector == 0, |sector| sector > 0, |sector| sector % 2 == 0, |sector| sector % 2 == 1];
+
+/// A copy of `before` in which the writes of `after` are torn.
+fn torn(before: &dyn Disk, after: &dyn Disk, tear: Tear) -> Arc<dyn Disk> {
+    let copy = copy_of(before);
+    let mut sector = [0; SECTOR];
+    for at in (0..after.size().unwrap()).step_by(SECTOR) {
+        if tear(usize::try_from(at).unwrap() % BLOCK / SECTOR) {
+            after.read_at(at, &mut sector).unwrap();
+            copy.write_at(at, &sector).unwrap();
+        }
+    }
+    copy
+}
+
+/// Makes a last small change of a page, which a cut tears. RecoveredLogEnds the next write of the page by the recovery, too.
+fn cut_twice(life: &mut Life, is_whole: bool) {
+    let before = copy_of(&*life.disk);
+    let durable = life.page.clone();
+    life.change();
+    for first in TEARS {
+        let cut = torn(&*before, &*life.disk, first);
+        let mut page = vec![0; durable.len()];
+        let store = open(&cut, WHOLE);
+        let parts = store.read(ID, &mut page).unwrap().unwrap();
+        assert!(page == durable, "the change that was torn is lost");
+        let found = copy_of(&*cut);
+        let mut next = Life { disk: cut, store, page, parts };
+        match is_whole {
+            true => next.rewrite_durably(),
+            false => drop(next.change()),
+        }
+        for second in TEARS {
+            let cut = torn(&*found, &*next.disk, second);
+            let mut page = vec![0; durable.len()];
+            assert!(open(&cut, WHOLE).read(ID, &mut page).unwrap().is_some());
+            assert!(page == durable, "an older page is read");
+        }
+        assert!(next.recover(WHOLE, |_| {}).unwrap() == next.page);
+    }
+}
+
+#[test]
+fn a_recovery_overwrites_no_delta_that_may_have_been_durable() {
+    for is_whole in [false, true] {
+        for deltas in 1..7 {
+            let mut life = Life::begin(1);
+            (0..deltas).for_each(|_| assert_ne!(life.change_durably(), Used::None));
+            life.checkpoint();
+            // The log has this change. The next one is written over the delta of the checkpoint.
+            assert_ne!(life.change_durably(), Used::None);
+            cut_twice(&mut life, is_whole);
+        }
+    }
+}
+
+#[test]
+fn a_recovery_overwrites_no_image_that_may_have_been_durable() {
+    for (blocks, is_whole) in [(1, false), (1, true), (2, false), (2, true), (4, false), (4, true)] {
+        let mut life = Life::begin(blocks);
+        (0..blocks.max(2)).for_each(|_| assert_ne!(life.change_durably(), Used::None));
+        life.checkpoint();
+        // The log has this change. The next one is written over a delta of the checkpoint.
+        life.rewrite_durably();
+        cut_twice(&mut life, is_whole);
     }
 }

@@ -202,6 +202,7 @@ impl ShadowStore {
                         self.compression.note_recompressed(1);
                     }
                     state.failed.remove(&part.id);
+                    state.failed_deltas.remove(&part.id);
                     state.pages.set(part.id, now);
                     state.unsynced.push(part.id);
                 }
@@ -210,6 +211,9 @@ impl ShadowStore {
                     // as synced.
                     state.pages.set(part.id, before);
                     state.failed.insert(part.id);
+                    if part.is_delta {
+                        state.failed_deltas.insert(part.id);
+                    }
                     return Err(error);
                 }
             }

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
 pub(super) const PAGE_SIZE: usize = 4096;
@@ -49,14 +49,15 @@ pub(super) fn meta_of(kind: StoreKind) -> Meta {
     Meta { page_size: page_size(kind), ..meta() }
 }
 
-/// A disk whose next but `n`th write fails, before or after it has reached the device, and whose next writes can be
-/// held up.
+/// A disk whose next but `n`th write fails, before or after a part of it has reached the device, and whose next writes
+/// can be held up.
 #[derive(Debug)]
 pub(super) struct Failing {
     disk: Arc<dyn Disk>,
     /// Writes that still succeed; negative: all do.
     left: AtomicI64,
-    reaches: AtomicBool,
+    /// Bytes of the write that fails that reach the device.
+    reaches: AtomicUsize,
     /// The device is not full, but broken.
     is_broken: AtomicBool,
     /// The device has room for a file of this length.
@@ -87,14 +88,24 @@ impl Failing {
 
     /// The next write fails because the device is broken.
     pub(super) fn break_next(&self, reaches: bool) {
-        self.is_broken.store(true, Ordering::SeqCst);
-        self.arm(0, reaches);
+        self.break_next_after(all_or_none(reaches));
     }
 
-    fn arm(&self, left: i64, reaches: bool) {
+    /// The same, after this number of its bytes have reached the device.
+    pub(super) fn break_next_after(&self, bytes: usize) {
+        self.is_broken.store(true, Ordering::SeqCst);
+        self.arm(0, bytes);
+    }
+
+    fn arm(&self, left: i64, reaches: usize) {
         self.reaches.store(reaches, Ordering::SeqCst);
         self.left.store(left, Ordering::SeqCst);
     }
+}
+
+/// Bytes of a write that fails before or after it has reached the device.
+fn all_or_none(reaches: bool) -> usize {
+    if reaches { usize::MAX } else { 0 }
 }
 
 impl Disk for Failing {
@@ -108,8 +119,9 @@ impl Disk for Failing {
         let barrier = self.barriers.lock().pop_front();
         barrier.map(|barrier| barrier.wait());
         if self.left.load(Ordering::SeqCst) >= 0 && self.left.fetch_sub(1, Ordering::SeqCst) == 0 {
-            if self.reaches.load(Ordering::SeqCst) {
-                self.disk.write_as(kind, offset, buf)?;
+            let reaches = self.reaches.load(Ordering::SeqCst).min(buf.len());
+            if reaches > 0 {
+                self.disk.write_as(kind, offset, &buf[..reaches])?;
             }
             return Err(match self.is_broken.load(Ordering::SeqCst) {
                 true => {
@@ -142,7 +154,7 @@ impl Disk for Failing {
 
 pub(super) fn disk() -> Arc<Failing> {
     let (disk, barriers) = (Arc::new(MemoryDisk::new()), Mutex::default());
-    let [reaches, is_broken] = [false, false].map(AtomicBool::new);
+    let (reaches, is_broken) = (AtomicUsize::new(0), AtomicBool::new(false));
     Arc::new(Failing { disk, left: AtomicI64::new(-1), reaches, is_broken, room: u64::MAX.into(), barriers })
 }
 

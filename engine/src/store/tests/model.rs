@@ -216,7 +216,7 @@ impl<S: Subject> ModelRun<S> {
             Step::WriteMeta => {
                 let _ = self.store.file().write_meta(Meta { last: Lsn(self.seed), ..self.meta });
             }
-            &Step::Fail { left, reaches } => self.disk.arm(left, reaches),
+            &Step::Fail { left, reaches } => self.disk.arm(left, all_or_none(reaches)),
             Step::Compact => {
                 if self.store.relocate(self.store.stats().used_bytes(), 20).is_ok() {
                     self.store.shrink(0).unwrap();
@@ -240,7 +240,7 @@ impl<S: Subject> ModelRun<S> {
     fn with_retry(&mut self, write: impl Fn(&S, &mut Changed) -> Result<()>) -> bool {
         let written = write(&self.store, &mut self.changed);
         if written.is_err() && !S::FAILED_WRITES_KEEP_PAGES {
-            self.disk.arm(-1, false);
+            self.disk.arm(-1, 0);
             let is_written = write(&self.store, &mut self.changed).is_ok();
             self.damaged |= !is_written;
             return is_written;
@@ -306,7 +306,7 @@ impl<S: Subject> ModelRun<S> {
     }
 
     fn open(&mut self, was_closed: bool) {
-        self.disk.arm(-1, false);
+        self.disk.arm(-1, 0);
         self.checkpoint = None;
         self.pending_frees.clear();
         self.store = S::of(DatabaseFile::open(self.disk.clone(), Path::new("db")).unwrap()).unwrap();

@@ -188,7 +188,7 @@ fn a_thread_that_finds_no_free_frame_writes_a_few_pages(kind: StoreKind) {
     }
     (529..536).for_each(|id| bench.reads_as(id, 0, u64::from(id)));
     // If that write fails, one page is evicted, as in a small cache. No change is lost.
-    bench.disk.arm(0, false);
+    bench.disk.arm(0, 0);
     bench.reads_as(536, 0, 536);
     assert_eq!((bench.pool.stats().writes, bench.pool.dirty_pages()), (25, 512 - 25));
     for id in 0..512 {
@@ -253,9 +253,9 @@ fn a_failed_write_leaves_the_page_changed(kind: StoreKind) {
     for id in 0..8 {
         put(bench.pool.latch(PageId(id)).unwrap(), 1 + u64::from(id), 3);
     }
-    bench.disk.arm(0, false);
+    bench.disk.arm(0, 0);
     assert!(matches!(bench.pool.flush_before(Lsn::MAX), Err(Error::Full { .. })));
-    bench.disk.arm(0, false);
+    bench.disk.arm(0, 0);
     assert!(matches!(bench.pool.read(PageId(20)), Err(Error::Full { .. })));
     for id in 0..8 {
         bench.reads_as(id, 1 + u64::from(id), 3);

@@ -232,7 +232,7 @@ fn a_flush_waits_for_the_pages_that_another_thread_is_writing(kind: StoreKind) {
             std::thread::sleep(std::time::Duration::from_millis(20));
             assert!(!flushed.load(Ordering::SeqCst));
             assert_eq!(bench.stored(0), 0);
-            bench.disk.arm(if fails { 0 } else { -1 }, false);
+            bench.disk.arm(if fails { 0 } else { -1 }, 0);
             held.wait();
             flush.join().unwrap();
             assert_eq!(bench.stored(0), 1);
