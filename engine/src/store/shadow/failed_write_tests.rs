@@ -82,7 +82,7 @@ fn no_checkpoint_ends_while_a_block_may_have_a_part_of_a_delta() {
         let mut write_change = |page: &mut [u8]| {
             let before = page.to_vec();
             page[0] += 1;
-            page[500..3500].iter_mut().step_by(16).for_each(|byte| *byte = byte.wrapping_add(2));
+            page[500..2500].iter_mut().step_by(16).for_each(|byte| *byte = byte.wrapping_add(2));
             let now = ChangedParts::between(&before, page);
             parts.0.iter_mut().zip(now.0).for_each(|(word, bits)| *word |= bits);
             let mut writer = store.writer();
