@@ -1,6 +1,6 @@
 //! Promise: if a sync after the last checkpoint has made changes of pages durable, and the process has then overwritten
-//! what the checkpoint had of these pages, two power cuts lose nothing. The second cut is in the recovery from the first
-//! one, or soon after it.
+//! what the checkpoint had of these pages, two power cuts lose nothing. The second cut is in the recovery from the
+//! first one, or soon after it.
 
 use super::*;
 

@@ -95,8 +95,8 @@ fn commits_that_the_log_has_lost_do_not_come_back_in_part() -> Result<()> {
     Ok(())
 }
 
-/// Loses a commit for each of `steps`, which changes one entry in so many. Returns the most entries that a process could
-/// not read.
+/// Loses a commit for each of `steps`, which changes one entry in so many. Returns the most entries that a process
+/// could not read.
 fn lose_tail(store: StoreKind, delta: DeltaBlocks, recovery: Recovery, steps: &[usize]) -> Result<u32> {
     let volume = Arc::new(MemoryVolume::new());
     let db = options().store(store).delta(delta).create_on(volume.clone(), NAME)?;

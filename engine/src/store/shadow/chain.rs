@@ -229,8 +229,8 @@ impl ChainWalk<'_> {
             || self.sound(before).is_some_and(|before| before.stamp.generation <= delta.stamp.generation)
     }
 
-    /// True if a sound delta shows that the page has lost changes that are before the end of the log. If the newer image
-    /// of the delta is void, only deltas that this image had before may be lost.
+    /// True if a sound delta shows that the page has lost changes that are before the end of the log. If the newer
+    /// image of the delta is void, only deltas that this image had before may be lost.
     fn shows_loss(&self, index: usize, delta: &Delta) -> bool {
         self.is_of_newer_image(delta)
             && (!self.known.has_lost(delta.stamp, delta.lsn) || self.may_have_overwritten(index, delta))

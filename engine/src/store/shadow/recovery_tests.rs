@@ -165,7 +165,7 @@ fn torn(before: &dyn Disk, after: &dyn Disk, tear: Tear) -> Arc<dyn Disk> {
     copy
 }
 
-/// Makes a last small change of a page, which a cut tears. RecoveredLogEnds the next write of the page by the recovery, too.
+/// Makes a last small change of a page, which a cut tears. Cuts the next write of the page by the recovery, too.
 fn cut_twice(life: &mut Life, is_whole: bool) {
     let before = copy_of(&*life.disk);
     let durable = life.page.clone();
