@@ -48,12 +48,14 @@ fn compact(args: &Compact) -> Result<u64> {
     let mut meter = PhaseMeter::new("compacting", args.database.quiet);
     let progress = |progress| meter.show(progress);
     let report = match plan::is_given(&args.plan) {
-        true => db.compact_with(&plan::of(&args.plan, Strategy::All)?, progress)?,
-        false => db.compact(progress)?,
+        true => db.compact_with(&plan::of(&args.plan, Strategy::All)?, progress),
+        false => db.compact(progress),
     };
-    let entries = report.entries;
     drop(meter);
-    open::close(db)?;
+    // If a table is damaged, the others are rebuilt.
+    let closed = open::close(db);
+    let entries = report?.entries;
+    closed?;
     Ok(entries)
 }
 

@@ -128,8 +128,11 @@ fn to_stdout(path: &Path, source: &Path) -> Result<Target> {
     let (found, source) =
         out.metadata().and_then(|found| Ok((found, fs::metadata(source)?))).map_err(Failure::Output)?;
     let has_content = found.is_file() && found.len() > 0 || found.file_type().is_block_device();
-    // The descriptor may be open for writing only.
-    let holds = || File::open("/dev/stdout").and_then(|file| is_database(&file)).map_err(unreadable(path));
+    // The descriptor may be open for writing only. Whoever has opened it may have rights that this process has not.
+    let holds = || match File::open("/dev/stdout").and_then(|file| is_database(&file)) {
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound) => Ok(false),
+        read => read.map_err(unreadable(path)),
+    };
     if is_same(&found, &source) || has_content && holds()? {
         return Err(holds_database(path));
     }

@@ -216,7 +216,8 @@ impl Database {
         WriteTransaction::begin_within(self.shared.clone(), timeout)
     }
 
-    /// Takes a checkpoint. After it, a recovery has nothing to do.
+    /// Takes a checkpoint. After it, a recovery has nothing to do. If files of the log that are not needed cannot be
+    /// removed, they stay until a later checkpoint or the close.
     ///
     /// ```
     /// # use duramen::{Database, TableDef};

@@ -3,7 +3,7 @@
 use crate::workload::stores::STORES;
 use duramen::io::{OpenMode, Volume};
 use duramen::{Builder, Database, Durability, Error, Result, TableDef};
-use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, Trigger};
+use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, HookedVolume, Hooks, Trigger};
 use std::sync::Arc;
 
 const NAME: &str = "t.duramen";
@@ -85,13 +85,21 @@ fn a_read_that_returns_wrong_bytes_once_loses_no_commit() -> Result<()> {
     Ok(())
 }
 
+/// A folder in which trims are as slow as in a file system.
+fn slow_trims(volume: &FailingVolume) -> Arc<dyn Volume> {
+    #[derive(Debug)]
+    struct NoHooks;
+    impl Hooks for NoHooks {}
+    Arc::new(HookedVolume::new(Arc::new(volume.clone()), Arc::new(NoHooks)))
+}
+
 /// A part of the file cannot be read during a recovery, and can be read again later. Until then the log is gone: what
 /// the recovery could not change must not be read in its old state.
 #[test]
 fn a_page_that_recovery_could_not_read_gives_an_error_later_and_no_old_entry() -> Result<()> {
     for store in STORES {
         let volume = FailingVolume::new(1);
-        let db = options().store(store).create_on(Arc::new(volume.clone()), NAME)?;
+        let db = options().store(store).create_on(slow_trims(&volume), NAME)?;
         put(&db, 0..KEYS, 1)?;
         db.checkpoint()?;
         put(&db, 0..KEYS, 2)?;
@@ -101,7 +109,7 @@ fn a_page_that_recovery_could_not_read_gives_an_error_later_and_no_old_entry() -
         for (at, kill) in (8192..len).step_by(6144).flat_map(|at| [(at + 100, false), (at + 100, true)]) {
             let mut device = volume.crash(killed);
             device.flip_bits(NAME, at, 0xa5)?;
-            if let Ok(db) = options().open_on(Arc::new(device.clone()), NAME) {
+            if let Ok(db) = options().open_on(slow_trims(&device), NAME) {
                 if kill {
                     device = device.crash(Cut { event: device.events(), choice: CutChoice::KeepAll });
                 } else {
@@ -111,7 +119,7 @@ fn a_page_that_recovery_could_not_read_gives_an_error_later_and_no_old_entry() -
             }
             device.flip_bits(NAME, at, 0xa5)?;
             let read = || -> Result<()> {
-                let db = options().open_on(Arc::new(device), NAME)?;
+                let db = options().open_on(slow_trims(&device), NAME)?;
                 let table = db.begin_read()?.open_table(TABLE)?;
                 for key in 0..KEYS {
                     let found = table.get(key)?.map(|value| value.value().to_vec());

@@ -172,8 +172,8 @@ impl Pool {
         }
     }
 
-    /// A page under its shared latch, after [`Pool::prefetch`]. `None` if the page is not in memory, or is being read
-    /// by another thread: [`Pool::read`] would wait for the device.
+    /// A page under its shared latch, after [`Pool::prefetch`]. `None` if the page is not in memory, is being read by
+    /// another thread, or is latched for long: [`Pool::read`] would wait.
     #[inline]
     pub fn fetch(&self, id: PageId) -> Option<ReadGuard<'_>> {
         self.fetch_parts(id, [0..PAGE_FRONT, 0..0])

@@ -99,10 +99,26 @@ impl ShadowStore {
             state.placed = HashMap::new();
         }
         drop(change);
+        self.empty_lost_pages();
         if self.must_trim() {
             self.trim_all();
         }
         Ok(())
+    }
+
+    /// Empties the cells of the pages that a recovery could not read. The device may be able to read them again later,
+    /// and then their slots have an old state.
+    fn empty_lost_pages(&self) {
+        let lost = std::mem::take(&mut self.state.lock().lost);
+        for id in lost {
+            let _no_image_is_written = self.generation.write();
+            if self.state.lock().pages.get(id).image() == ImageState::Present {
+                continue;
+            }
+            if let Err(cause) = self.empty(self.geometry.cell_of(id)) {
+                tracing::warn!(%cause, page = %id, "an old image of a page that is lost stays");
+            }
+        }
     }
 
     /// True if slots and blocks that are not needed are to be trimmed after this checkpoint. If trims take long, as in

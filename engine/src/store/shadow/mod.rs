@@ -87,6 +87,8 @@ struct ShadowState {
     failed_deltas: HashSet<PageId>,
     /// Pages that redo changes.
     in_log: HashSet<PageId>,
+    /// Those of them that it could not read. Their slots must not be read again.
+    lost: Vec<PageId>,
     /// Places that redo has read from the log: each page has an image with this LSN or a greater one.
     placed: HashMap<PageId, Lsn>,
     /// The LSN at which redo begins.
@@ -239,6 +241,7 @@ impl ShadowStore {
             failed: HashSet::new(),
             failed_deltas: HashSet::new(),
             in_log: HashSet::new(),
+            lost: Vec::new(),
             placed: HashMap::new(),
             redo: file.meta().redo,
             lost: None,
@@ -364,11 +367,15 @@ impl StoreWrites for ShadowStore {
         Ok(())
     }
 
-    /// Its slots are trimmed by the next checkpoint, unless the page is written before.
+    /// Its slots are trimmed by the next checkpoint, unless the page is written before. The checkpoint of a recovery
+    /// empties them at once if the recovery could not read the page.
     fn discard_page(&self, id: PageId) {
         let mut state = self.state.lock();
         let discarded = state.pages.get(id).discarded();
         state.pages.set(id, discarded);
+        if state.in_log.contains(&id) {
+            state.lost.push(id);
+        }
         state.trims.push(id);
     }
 }

@@ -279,7 +279,7 @@ impl ShadowStore {
 
     /// Makes a cell read as zeros. It trims the cell before it writes zeros: zeros take space on a device that may be
     /// full, and [`ShadowStore::ensure_room`] counts one slot for a page.
-    fn empty(&self, cell: Range<u64>) -> Result<()> {
+    pub(super) fn empty(&self, cell: Range<u64>) -> Result<()> {
         self.trim(cell.clone());
         let is_empty = self.with_buffer(|bytes| {
             self.read_part(cell.clone(), bytes)?;

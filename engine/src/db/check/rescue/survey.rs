@@ -26,14 +26,14 @@ pub(super) struct RescuedPages {
     pub(super) layout: Option<(KeyListKind, RecordListKind)>,
 }
 
-/// The pages of all trees, by table. The pages of detached subtrees are left out, and free pages too, except if the
-/// allocation maps may be `outdated`.
+/// The pages of all trees, by table. Free pages and the pages of detached subtrees are left out, except if the
+/// allocation maps and the catalog may be `outdated`: these pages may be used for something else by now.
 pub(super) fn survey(
     engine: &Engine,
     store: &dyn PageStore,
     outdated: bool,
 ) -> Result<BTreeMap<TableId, RescuedPages>> {
-    let detached = detached_pages(engine);
+    let detached = if outdated { HashSet::new() } else { detached_pages(engine) };
     let mut tables: BTreeMap<TableId, RescuedPages> = BTreeMap::new();
     for id in store.pages()? {
         if detached.contains(&id) || (!outdated && !may_be_taken(engine, id)?) {
