@@ -223,17 +223,30 @@ impl ChainWalk<'_> {
 
     /// True if a delta of a newer image may have overwritten a delta of the image in the slot. A delta of this image in
     /// a block follows deltas of this image in all blocks before, and they were written before the newer image.
-    fn may_have_overwritten(&self, index: usize, delta: &Delta) -> bool {
+    fn may_have_overwritten(&self, index: usize, delta: &Delta, used: Used) -> bool {
         let Some(before) = index.checked_sub(1) else { return true };
-        matches!(self.blocks.get(before), Some(DeltaBlock::Damaged(_)))
-            || self.sound(before).is_some_and(|before| before.stamp.generation <= delta.stamp.generation)
+        match self.blocks.get(before) {
+            Some(DeltaBlock::Damaged(torn)) => !self.may_be_torn_later(before, torn, delta, used),
+            _ => self.sound(before).is_some_and(|before| before.stamp.generation <= delta.stamp.generation),
+        }
+    }
+
+    /// True if a damaged block may be a delta that a process was writing after the newer image of `delta` was lost: the
+    /// block was empty before, or its header is of a later process.
+    fn may_be_torn_later(&self, index: usize, torn: &Delta, delta: &Delta, used: Used) -> bool {
+        self.may_be_torn(index, torn, used)
+            && (self.begins_with_zeros(index) || torn.stamp.generation > delta.stamp.generation)
+    }
+
+    fn begins_with_zeros(&self, index: usize) -> bool {
+        are_zero(slice(self.half.block(index), 0, SECTOR))
     }
 
     /// True if a sound delta shows that the page has lost changes that are before the end of the log. If the newer
     /// image of the delta is void, only deltas that this image had before may be lost.
-    fn shows_loss(&self, index: usize, delta: &Delta) -> bool {
+    fn shows_loss(&self, index: usize, delta: &Delta, used: Used) -> bool {
         self.is_of_newer_image(delta)
-            && (!self.known.has_lost(delta.stamp, delta.lsn) || self.may_have_overwritten(index, delta))
+            && (!self.known.has_lost(delta.stamp, delta.lsn) || self.may_have_overwritten(index, delta, used))
             && !self.known.accepts_any
     }
 
@@ -243,7 +256,7 @@ impl ChainWalk<'_> {
         for (index, block) in self.blocks.iter().enumerate() {
             match block {
                 DeltaBlock::Empty => {}
-                DeltaBlock::Sound(delta) if self.shows_loss(index, delta) => {
+                DeltaBlock::Sound(delta) if self.shows_loss(index, delta, chain.used) => {
                     return Err(format!("delta block {index} belongs to a newer image, which is lost"));
                 }
                 DeltaBlock::Sound(delta) if self.known.has_lost(delta.stamp, delta.lsn) => chain.invalid.push(index),
@@ -267,7 +280,7 @@ impl ChainWalk<'_> {
     /// zeros, that of an older delta, or that of the delta that was being written. Nothing that a sync has made durable
     /// and that is newer than the deltas in use looks like that.
     fn may_be_torn(&self, index: usize, delta: &Delta, used: Used) -> bool {
-        let is_zeros = are_zero(slice(self.half.block(index), 0, SECTOR));
+        let is_zeros = self.begins_with_zeros(index);
         let is_void = self.known.has_lost(delta.stamp, delta.lsn);
         let DeltaBase { stamp, lsn } = self.base;
         let is_of_older_image = (delta.stamp.turn != stamp.turn || delta.stamp.generation < stamp.generation)
@@ -529,6 +542,9 @@ mod tests {
         assert!(damaged.is_refused(lost(103)));
         // A later process has written the delta in front of the void one.
         assert_eq!(newer(&[5, 5, 300], &[3]).found(lost(103), 3), (Used::Chain(3), vec![2], vec![3]));
+        let mut torn = newer(&[5, 5, 300], &[3]);
+        torn.damage(2, 300);
+        assert_eq!(torn.found(lost(103), 2), (Used::Chain(2), vec![], vec![2, 3]));
     }
 
     #[test]

@@ -44,12 +44,7 @@ impl FoundCell {
 
     /// True if something in the cell must be written again before the page can be trusted.
     fn must_be_written(&self) -> bool {
-        self.is_unsynced() || self.has_invalid()
-    }
-
-    /// True if it is possible that no sync has made the image or a delta durable yet.
-    fn is_unsynced(&self) -> bool {
-        self.choice.unsynced || !self.chain.unsynced.is_empty()
+        self.choice.unsynced || !self.chain.unsynced.is_empty() || self.has_invalid()
     }
 
     /// True if something in the cell would be taken for damage later.
@@ -151,7 +146,8 @@ impl ShadowStore {
     /// sync they may be only in the system's cache, and no later sync would write them.
     ///
     /// They may be durable as well. Then the process that has died may have overwritten what they replace, and a cut
-    /// during a write over them would leave nothing. So the page is protected: a sync comes before its next write.
+    /// during a write over them would leave nothing. So the page is protected: a sync comes before its next write. It
+    /// also makes the zeros over invalid deltas durable.
     fn write_again(&self, id: PageId, about: KnownPage, cell: &mut Vec<u8>, page: &mut [u8]) -> Result<PageState> {
         // Another thread may have written an image since the slots were read. No thread may write one from here on.
         let _no_image_is_written = self.generation.write();
@@ -179,9 +175,7 @@ impl ShadowStore {
             // After the state is set, so that a sync that ends meanwhile does not count the page and forget it.
             let mut state = self.state.lock();
             state.unsynced.push(id);
-            if found.is_unsynced() {
-                state.protected.insert(id);
-            }
+            state.protected.insert(id);
         }
         Ok(now)
     }
