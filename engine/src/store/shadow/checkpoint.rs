@@ -99,7 +99,7 @@ impl ShadowStore {
             state.placed = HashMap::new();
         }
         drop(change);
-        self.empty_lost_pages();
+        self.empty_unreadable_pages();
         if self.must_trim() {
             self.trim_all();
         }
@@ -108,9 +108,9 @@ impl ShadowStore {
 
     /// Empties the cells of the pages that a recovery could not read. The device may be able to read them again later,
     /// and then their slots have an old state.
-    fn empty_lost_pages(&self) {
-        let lost = std::mem::take(&mut self.state.lock().lost);
-        for id in lost {
+    fn empty_unreadable_pages(&self) {
+        let unreadable = std::mem::take(&mut self.state.lock().unreadable);
+        for id in unreadable {
             let _no_image_is_written = self.generation.write();
             if self.state.lock().pages.get(id).image() == ImageState::Present {
                 continue;

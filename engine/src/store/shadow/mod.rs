@@ -88,7 +88,7 @@ struct ShadowState {
     /// Pages that redo changes.
     in_log: HashSet<PageId>,
     /// Those of them that it could not read. Their slots must not be read again.
-    lost: Vec<PageId>,
+    unreadable: Vec<PageId>,
     /// Places that redo has read from the log: each page has an image with this LSN or a greater one.
     placed: HashMap<PageId, Lsn>,
     /// The LSN at which redo begins.
@@ -241,7 +241,7 @@ impl ShadowStore {
             failed: HashSet::new(),
             failed_deltas: HashSet::new(),
             in_log: HashSet::new(),
-            lost: Vec::new(),
+            unreadable: Vec::new(),
             placed: HashMap::new(),
             redo: file.meta().redo,
             lost: None,
@@ -374,7 +374,7 @@ impl StoreWrites for ShadowStore {
         let discarded = state.pages.get(id).discarded();
         state.pages.set(id, discarded);
         if state.in_log.contains(&id) {
-            state.lost.push(id);
+            state.unreadable.push(id);
         }
         state.trims.push(id);
     }
