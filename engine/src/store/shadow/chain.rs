@@ -542,7 +542,7 @@ mod tests {
         assert!(damaged.is_refused(lost(103)));
         // A later process has written the delta in front of the void one.
         assert_eq!(newer(&[5, 5, 300], &[3]).found(lost(103), 3), (Used::Chain(3), vec![2], vec![3]));
-        let mut torn = newer(&[5, 5, 300], &[3]);
+        let mut torn = newer(&[5, 5, 200], &[3]);
         torn.damage(2, 300);
         assert_eq!(torn.found(lost(103), 2), (Used::Chain(2), vec![], vec![2, 3]));
     }
