@@ -29,6 +29,7 @@ fn sync(run: &mut Run) {
 #[test]
 fn a_recovery_that_is_cut_loses_no_changes_that_were_durable() {
     let is_shadow = |shape: &Shape| shape.options.kind == StoreKind::Shadow;
+    let mut tried = 0;
     for shape in Shape::all().into_iter().filter(is_shadow) {
         let volume = shape.volume(8);
         let mut run = Run::create(shape, &volume).unwrap();
@@ -55,10 +56,12 @@ fn a_recovery_that_is_cut_loses_no_changes_that_were_durable() {
             let mut after = run.recover(&crashed, Some(mark)).expect("it was created");
             change_much(&mut after);
             for second in crashed.cuts(1) {
+                tried += 1;
                 let what = format!("{shape:?}, {cut:?}, then {second:?}, a {}", crashed.describe(second.event));
                 let mark = Mark::before(&crashed, second.event).expect("the first one");
                 after.recover(&crashed.crash(second), Some(mark)).expect("it was created").check(&what);
             }
         }
     }
+    assert!(tried > 1000, "{tried} second cuts");
 }
