@@ -57,10 +57,10 @@ impl FailingVolume {
                 let mut choices = Vec::new();
                 // A change makes nothing durable and a sync changes nothing that is kept; a mark in between may ask
                 // more of the same state.
-                if !matches!(before, Some(Event::Change { .. } | Event::Naming(_))) {
+                if !before.is_some_and(Event::is_change) {
                     choices.push(CutChoice::DropUnsynced);
                 }
-                if !matches!(before, Some(Event::Sync { .. } | Event::SyncFolder)) {
+                if !before.is_some_and(Event::is_sync) {
                     choices.push(CutChoice::KeepAll);
                 }
                 for seed in 0..seeds {
@@ -138,28 +138,53 @@ fn surviving_content(state: &State, file: FileId, event: usize, choice: CutChoic
     let Some((durable, mut pending)) = state.pending(file, event) else { return Image::default() };
     let in_flight = state.events.get(event);
     let changing = match in_flight {
-        Some(Event::Change { file: changing, change }) if *changing == file => Some(change),
+        Some(Event::Change { file: changing, change }) if *changing == file && change.is_one() => Some(change),
         _ => None,
     };
+    let is_synced = match in_flight {
+        Some(Event::Sync { file: syncing } | Event::FailedSync { file: syncing }) => *syncing == file,
+        Some(Event::Change { file: syncing, change }) => *syncing == file && !change.is_one(),
+        _ => false,
+    };
     match choice {
-        CutChoice::DropUnsynced => durable.clone(),
+        CutChoice::DropUnsynced => drop_unsynced(durable, &pending),
         CutChoice::KeepAll => keep_all(Some((durable, pending))),
         CutChoice::Random(_) => {
             pending.extend(changing);
             scatter(durable, &pending, some_torn(state), rng)
         }
-        CutChoice::Torn(_) => match (changing, in_flight) {
-            (Some(change), _) => {
+        CutChoice::Torn(_) => match changing {
+            Some(change) => {
                 let mut content = keep_all(Some((durable, pending)));
                 tear(&mut content, change, if state.atomic_blocks { DEVICE_BLOCK } else { SECTOR }, rng);
                 content
             }
-            (None, Some(Event::Sync { file: syncing } | Event::FailedSync { file: syncing })) if *syncing == file => {
-                scatter(durable, &pending, if state.atomic_blocks { 0.0 } else { 1.0 }, rng)
-            }
-            (None, _) => keep_all(Some((durable, pending))),
+            None if is_synced => scatter(durable, &pending, if state.atomic_blocks { 0.0 } else { 1.0 }, rng),
+            None => keep_all(Some((durable, pending))),
         },
     }
+}
+
+/// Only those of the pending changes done that a sync of some bytes has made durable.
+fn drop_unsynced(durable: &Image, changes: &[&Change]) -> Image {
+    let mut content = durable.clone();
+    if changes.iter().all(|change| change.is_one()) {
+        return content;
+    }
+    for (block, effects) in effects(durable, changes) {
+        let done = synced(&effects);
+        if done > 0 {
+            content.edit(block, |bytes| {
+                effects[..done].iter().for_each(|effect| effect.apply(bytes, 0, DEVICE_BLOCK));
+            });
+        }
+    }
+    content
+}
+
+/// How many of the effects on a block a sync of its bytes has made durable.
+fn synced(effects: &[Effect<'_>]) -> usize {
+    effects.iter().rposition(|effect| matches!(effect.what, What::Sync)).map_or(0, |last| last + 1)
 }
 
 /// All pending changes done.
@@ -226,6 +251,8 @@ enum What<'a> {
     Trim(usize),
     /// Everything from the start on becomes zero, because the file ends there.
     End,
+    /// Nothing becomes different: the effects before it are durable.
+    Sync,
 }
 
 impl Effect<'_> {
@@ -235,6 +262,7 @@ impl Effect<'_> {
             What::Write(data) => data.len(),
             What::Trim(len) => len,
             What::End => DEVICE_BLOCK - self.start,
+            What::Sync => 0,
         };
         let (from, to) = (from.max(self.start), to.min(self.start + len));
         if from >= to {
@@ -244,6 +272,7 @@ impl Effect<'_> {
             What::Write(data) => bytes[from..to].copy_from_slice(&data[from - self.start..to - self.start]),
             What::Trim(_) => clear_bytes(&mut bytes[from..to]),
             What::End => bytes[from..to].fill(0),
+            What::Sync => {}
         }
     }
 }
@@ -275,6 +304,12 @@ fn effects<'a>(durable: &Image, changes: &[&'a Change]) -> BTreeMap<usize, Vec<E
                 for (&block, effects) in blocks.range_mut(first..) {
                     let start = if block == first { start } else { 0 };
                     effects.push(Effect { change, start, what: What::End });
+                }
+            }
+            Change::SyncBytes { offset, len } => {
+                for part in parts(*offset, usize_of(*len)) {
+                    let effect = Effect { change, start: part.start, what: What::Sync };
+                    blocks.entry(part.block).or_default().push(effect);
                 }
             }
             Change::Resize { .. } => {}
@@ -310,7 +345,8 @@ fn scatter(durable: &Image, changes: &[&Change], torn: f64, rng: &mut fastrand::
         // A file that was truncated lost its blocks at that moment, neither before nor after.
         let is_end = |effect: &Effect<'_>| matches!(effect.what, What::End);
         let least = effects.iter().rposition(|e| is_end(e) && e.change < lengths).map_or(0, |last| last + 1);
-        let most = effects.iter().position(|e| is_end(e) && e.change >= lengths).unwrap_or(effects.len());
+        let least = least.max(synced(&effects));
+        let most = effects.iter().position(|e| is_end(e) && e.change >= lengths).unwrap_or(effects.len()).max(least);
         // A trim frees a block or does not.
         let trimmed = effects.iter().all(|effect| matches!(effect.what, What::Trim(DEVICE_BLOCK)));
         let step = if rng.f64() < torn && !trimmed { SECTOR } else { DEVICE_BLOCK };

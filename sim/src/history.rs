@@ -14,17 +14,36 @@ pub(crate) type Names = BTreeMap<String, FileId>;
 /// A change to a file's content.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    Write { offset: u64, data: Arc<[u8]> },
-    Resize { len: u64 },
-    Trim { offset: u64, len: u64 },
+    Write {
+        offset: u64,
+        data: Arc<[u8]>,
+    },
+    Resize {
+        len: u64,
+    },
+    Trim {
+        offset: u64,
+        len: u64,
+    },
+    /// Not a change: a sync of these bytes alone. The blocks that they touch are durable, with all earlier changes.
+    SyncBytes {
+        offset: u64,
+        len: u64,
+    },
 }
 
 impl Change {
+    /// True for a change of bytes or of the length.
+    pub(crate) fn is_one(&self) -> bool {
+        !matches!(self, Change::SyncBytes { .. })
+    }
+
     pub(crate) fn apply(&self, image: &mut Image) {
         match self {
             Change::Write { offset, data } => image.write(*offset, data),
             Change::Resize { len } => image.resize(*len),
             Change::Trim { offset, len } => image.trim(*offset, *len),
+            Change::SyncBytes { .. } => {}
         }
     }
 
@@ -33,7 +52,7 @@ impl Change {
         match self {
             Change::Write { offset, data } => before.max(offset + data.len() as u64),
             Change::Resize { len } => *len,
-            Change::Trim { .. } => before,
+            Change::Trim { .. } | Change::SyncBytes { .. } => before,
         }
     }
 }
@@ -90,6 +109,26 @@ pub(crate) enum Event {
     Naming(Naming),
     SyncFolder,
     Mark(u64),
+}
+
+impl Event {
+    /// True for a change of a file or of the folder, which makes nothing durable.
+    pub(crate) fn is_change(&self) -> bool {
+        match self {
+            Event::Change { change, .. } => change.is_one(),
+            Event::Naming(_) => true,
+            _ => false,
+        }
+    }
+
+    /// True for a sync that has succeeded, of a whole file, of bytes of it, or of the folder.
+    pub(crate) fn is_sync(&self) -> bool {
+        match self {
+            Event::Change { change, .. } => !change.is_one(),
+            Event::Sync { .. } | Event::SyncFolder => true,
+            _ => false,
+        }
+    }
 }
 
 /// The durable version from some event on.

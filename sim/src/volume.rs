@@ -99,6 +99,7 @@ impl FailingVolume {
                 Change::Write { offset, data } => format!("write of {} bytes at {offset} of file {file}", data.len()),
                 Change::Resize { len } => format!("resize of file {file} to {len}"),
                 Change::Trim { offset, len } => format!("trim of {len} bytes at {offset} of file {file}"),
+                Change::SyncBytes { offset, len } => format!("sync of {len} bytes at {offset} of file {file}"),
             },
             Some(Event::Sync { file }) => format!("sync of file {file}"),
             Some(Event::FailedSync { file }) => format!("failed sync of file {file}"),
@@ -379,6 +380,17 @@ impl Disk for FailingDisk {
         let healthy = state.healthy(Fault::FailSync, "cannot sync", &self.name, &self.path);
         match healthy {
             Ok(()) => state.sync(self.file),
+            Err(_) => state.fail_sync(self.file),
+        }
+        healthy
+    }
+
+    fn sync_bytes(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let mut state = self.state.lock();
+        state.powered("cannot sync", &self.path)?;
+        let healthy = state.healthy(Fault::FailSync, "cannot sync", &self.name, &self.path);
+        match healthy {
+            Ok(()) => state.change(self.file, Change::SyncBytes { offset, len: bytes.len() as u64 }),
             Err(_) => state.fail_sync(self.file),
         }
         healthy

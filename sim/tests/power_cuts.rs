@@ -395,3 +395,30 @@ fn cuts_are_enumerated_for_every_event_except_marks_and_name_the_last_mark() {
     assert_eq!(volume.last_mark_before(usize::MAX), Some(3));
     assert_eq!(volume.describe(marks[1]), "mark 2");
 }
+
+#[test]
+fn bytes_synced_alone_survive_every_power_cut_and_others_need_not() {
+    let volume = FailingVolume::new(9);
+    let disk = durable(&volume, "f", &[1; 2 * DEVICE_BLOCK]);
+    // An earlier version of the first block that no sync has made durable, and a second block that none will.
+    disk.write_at(0, &[2; DEVICE_BLOCK]).unwrap();
+    disk.write_at(DEVICE_BLOCK as u64, &[3; DEVICE_BLOCK]).unwrap();
+    disk.write_at(0, &[4; DEVICE_BLOCK]).unwrap();
+    let before = content(&now(&volume, CutChoice::DropUnsynced), "f").unwrap();
+    assert!(before.iter().all(|&byte| byte == 1));
+    disk.sync_bytes(0, &[4; DEVICE_BLOCK]).unwrap();
+    let mut seen = BTreeSet::new();
+    let choices = (0..SEEDS).flat_map(|seed| [CutChoice::Random(seed), CutChoice::Torn(seed)]);
+    for choice in choices.chain([CutChoice::DropUnsynced, CutChoice::KeepAll]) {
+        let after = content(&now(&volume, choice), "f").unwrap();
+        assert!(after[..DEVICE_BLOCK].iter().all(|&byte| byte == 4), "{choice:?}");
+        seen.extend(after[DEVICE_BLOCK..].iter().copied());
+    }
+    assert_eq!(seen, BTreeSet::from([1, 3]));
+    let in_flight = (0..SEEDS).map(|seed| content(&in_last(&volume, CutChoice::Torn(seed)), "f").unwrap()[0]);
+    assert_eq!(in_flight.collect::<BTreeSet<_>>(), BTreeSet::from([1, 2, 4]), "a sync in flight has done any part");
+    // A write after it is pending again.
+    disk.write_at(0, &[5; DEVICE_BLOCK]).unwrap();
+    let later = (0..SEEDS).map(|seed| content(&now(&volume, CutChoice::Random(seed)), "f").unwrap()[0]);
+    assert_eq!(later.collect::<BTreeSet<_>>(), BTreeSet::from([4, 5]));
+}

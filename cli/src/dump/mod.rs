@@ -1,6 +1,7 @@
 //! The file that `dump` writes and `restore` reads. `docs/dump.md` describes it. This module knows streams and files,
 //! but no database.
 
+mod checksum;
 mod existing;
 mod reader;
 mod target;

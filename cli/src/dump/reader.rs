@@ -1,9 +1,9 @@
 //! Reads dumps. Every byte of a dump may be wrong.
 
+use super::checksum::Checksum;
 use super::{FIRST_LINE, Head};
 use crate::failure::{Failure, Result};
 use crate::sort::Pair;
-use crc32c::crc32c_append;
 use duramen::base::limits::{MAX_KEY, MAX_VALUE};
 use std::io::{self, BufRead, Read};
 
@@ -16,13 +16,13 @@ pub(crate) struct Reader<R> {
     /// The current table and its last key, between [`Reader::table`] and the end of its entries.
     table: Option<(String, Option<Vec<u8>>)>,
     count: u64,
-    checksum: u32,
+    checksum: Checksum,
 }
 
 impl<R: BufRead> Reader<R> {
     /// Checks the first line.
     pub(crate) fn new(input: R) -> Result<Reader<R>> {
-        let mut reader = Reader { input, table: None, count: 0, checksum: 0 };
+        let mut reader = Reader { input, table: None, count: 0, checksum: Checksum::new() };
         let mut line = Vec::new();
         let limit = FIRST_LINE.len() as u64 + 8;
         reader.input.by_ref().take(limit).read_until(b'\n', &mut line).map_err(|error| reader.failed(error))?;
@@ -39,7 +39,7 @@ impl<R: BufRead> Reader<R> {
     /// The next table, or `None` at the end of the dump. All entries of the previous table must have been read.
     pub(crate) fn table(&mut self) -> Result<Option<Head>> {
         let mut line = Vec::new();
-        self.checksum = 0;
+        self.checksum = Checksum::new();
         self.input.by_ref().take(MAX_LINE).read_until(b'\n', &mut line).map_err(|error| self.failed(error))?;
         if line == b"end\n" {
             let at_end = self.input.fill_buf().map(<[u8]>::is_empty).map_err(|error| self.failed(error))?;
@@ -48,7 +48,7 @@ impl<R: BufRead> Reader<R> {
         if !line.ends_with(b"\n") {
             return Err(self.truncated());
         }
-        self.checksum = crc32c_append(self.checksum, &line);
+        self.checksum.add(&line);
         let head: Head = serde_json::from_slice(&line).map_err(|_| self.damaged("the head of a table is wrong"))?;
         self.table = Some((head.table.clone(), None));
         self.count = 0;
@@ -89,8 +89,8 @@ impl<R: BufRead> Reader<R> {
     /// Compares the number of entries and the checksum with those in the dump.
     fn end_table(&mut self) -> Result<()> {
         let count = self.array()?;
-        let expected = self.checksum;
-        if self.count != u64::from_le_bytes(count) || expected != u32::from_le_bytes(self.array()?) {
+        let expected = self.checksum.to_bytes();
+        if self.count != u64::from_le_bytes(count) || expected != self.array()? {
             return Err(self.damaged("its checksum is wrong"));
         }
         self.table = None;
@@ -112,7 +112,7 @@ impl<R: BufRead> Reader<R> {
     fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let mut array = [0; N];
         self.input.read_exact(&mut array).map_err(|error| self.failed(error))?;
-        self.checksum = crc32c_append(self.checksum, &array);
+        self.checksum.add(&array);
         Ok(array)
     }
 
@@ -123,7 +123,7 @@ impl<R: BufRead> Reader<R> {
         if (bytes.len() as u64) < len {
             return Err(self.truncated());
         }
-        self.checksum = crc32c_append(self.checksum, &bytes);
+        self.checksum.add(&bytes);
         Ok(bytes)
     }
 

@@ -1,8 +1,8 @@
 //! Writes dumps.
 
+use super::checksum::Checksum;
 use super::{FIRST_LINE, Head};
 use crate::failure::{Failure, Result};
-use crc32c::crc32c_append;
 use std::io::Write;
 
 /// Writes a dump, table by table.
@@ -11,13 +11,13 @@ pub(crate) struct Writer<W> {
     entry: Vec<u8>,
     /// The number of entries of the current table.
     count: u64,
-    checksum: u32,
+    checksum: Checksum,
 }
 
 impl<W: Write> Writer<W> {
     /// Begins a dump.
     pub(crate) fn new(out: W) -> Result<Writer<W>> {
-        let mut writer = Writer { out, entry: Vec::new(), count: 0, checksum: 0 };
+        let mut writer = Writer { out, entry: Vec::new(), count: 0, checksum: Checksum::new() };
         writer.put(FIRST_LINE)?;
         Ok(writer)
     }
@@ -27,7 +27,7 @@ impl<W: Write> Writer<W> {
         let mut line = serde_json::to_vec(head).map_err(|error| Failure::Output(error.into()))?;
         line.push(b'\n');
         self.count = 0;
-        self.checksum = 0;
+        self.checksum = Checksum::new();
         self.put(&line)
     }
 
@@ -47,7 +47,7 @@ impl<W: Write> Writer<W> {
     pub(crate) fn end(&mut self) -> Result<()> {
         self.put(&[0])?;
         self.put(&self.count.to_le_bytes())?;
-        self.put(&self.checksum.to_le_bytes())
+        self.put(&self.checksum.to_bytes())
     }
 
     /// Ends the dump.
@@ -58,7 +58,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        self.checksum = crc32c_append(self.checksum, bytes);
+        self.checksum.add(bytes);
         self.out.write_all(bytes).map_err(Failure::Output)
     }
 }

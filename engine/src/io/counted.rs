@@ -168,6 +168,15 @@ impl Disk for CountedDisk {
         Ok(())
     }
 
+    fn sync_bytes(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        if self.unsynced.is_some() {
+            return self.sync();
+        }
+        self.inner.sync_bytes(offset, bytes)?;
+        self.counts.data_syncs.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
     fn trim(&self, offset: u64, len: u64) -> Result<()> {
         self.inner.trim(offset, len)
     }

@@ -151,10 +151,15 @@ impl DeviceDisk {
 
     /// Syncs the device. After a failure it never succeeds again.
     fn sync_device(&self) -> Result<()> {
+        self.unless_failed(|| self.device.sync())
+    }
+
+    /// Runs a sync of the device, unless an earlier one has failed.
+    fn unless_failed(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
         if self.failed.load(Ordering::Acquire) {
             return Err(Error::sync("cannot sync", &self.path, ErrorKind::Other.into()));
         }
-        self.device.sync().inspect_err(|_| self.failed.store(true, Ordering::Release))
+        sync().inspect_err(|_| self.failed.store(true, Ordering::Release))
     }
 
     /// Writes the copies of the mark that are not written. Everything that was written before them is durable.
@@ -259,6 +264,10 @@ impl Disk for DeviceDisk {
     fn sync(&self) -> Result<()> {
         self.sync_device()?;
         self.write_mark(&mut self.state.lock())
+    }
+
+    fn sync_bytes(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.unless_failed(|| self.device.sync_bytes(FRONT + offset, bytes))
     }
 
     /// Trims whole blocks only, because a device can do no more.

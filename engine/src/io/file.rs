@@ -123,6 +123,14 @@ impl Disk for FileDisk {
         Ok(())
     }
 
+    fn sync_bytes(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.opener.check(&self.path)?;
+        // With direct I/O the file cache has nothing to write.
+        let synced = if self.direct.get().is_some() { None } else { system::write_synced(&self.file, offset, bytes) };
+        let synced = synced.unwrap_or_else(|| self.file.sync_data());
+        synced.map_err(|e| Error::sync("cannot sync", &self.path, e))
+    }
+
     fn trim(&self, offset: u64, len: u64) -> Result<()> {
         self.writable()?;
         // The system would write zeros to parts of blocks through the file cache.
@@ -197,15 +205,31 @@ mod system {
     use rustix::fs::{
         Advice, AtFlags, FallocateFlags, OFlags, StatxFlags, fadvise, fallocate, fcntl_getfl, fcntl_setfl, statx,
     };
-    use rustix::io::{Errno, retry_on_intr};
+    use rustix::io::{Errno, ReadWriteFlags, pwritev2, retry_on_intr};
     use std::fs::File;
-    use std::io::Result;
+    use std::io::{ErrorKind, IoSlice, Result};
     use std::num::NonZeroU64;
     use std::ops::Range;
 
     pub(super) fn will_read(file: &File, offset: u64, len: u64) {
         // If the device fails, the later read returns the error.
         NonZeroU64::new(len).map(|len| fadvise(file, offset, Some(len), Advice::WillNeed));
+    }
+
+    /// Writes bytes again that were written last at `offset`, and syncs only them: a sync of the file would also write all
+    /// that other threads have written meanwhile. `None` if the system cannot do that.
+    pub(super) fn write_synced(file: &File, offset: u64, bytes: &[u8]) -> Option<Result<()>> {
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let slices = [IoSlice::new(rest)];
+            match retry_on_intr(|| pwritev2(file, &slices, offset + at as u64, ReadWriteFlags::DSYNC)) {
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return None,
+                Err(error) => return Some(Err(error.into())),
+                Ok(0) => return Some(Err(ErrorKind::WriteZero.into())),
+                Ok(written) => at += written,
+            }
+        }
+        Some(Ok(()))
     }
 
     /// The unit of direct I/O in bytes; 0 if it is not supported for this file.
@@ -261,6 +285,10 @@ mod system {
     use std::ops::Range;
 
     pub(super) fn will_read(_: &File, _: u64, _: u64) {}
+
+    pub(super) fn write_synced(_: &File, _: u64, _: &[u8]) -> Option<Result<()>> {
+        None
+    }
 
     pub(super) fn direct_unit(_: &File) -> usize {
         0
@@ -319,6 +347,34 @@ mod tests {
         use rustix::io::Errno;
         assert!(system::advice(Err(Errno::OPNOTSUPP)).is_ok());
         assert_eq!(system::advice(Err(Errno::NOSPC)).unwrap_err().kind(), ErrorKind::StorageFull);
+    }
+
+    #[test]
+    fn bytes_are_the_same_after_a_sync_of_them_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        for direct in [false, true] {
+            let disk = file(&path);
+            if direct && !disk.use_direct_io().unwrap() {
+                continue;
+            }
+            disk.write_at(0, &[7; 2 * BLOCK]).unwrap();
+            disk.sync().unwrap();
+            disk.write_at(BLOCK as u64, &[8; BLOCK]).unwrap();
+            disk.sync_bytes(BLOCK as u64, &[8; BLOCK]).unwrap();
+            disk.sync_bytes(0, &[]).unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), [[7; BLOCK], [8; BLOCK]].concat());
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_sync_of_bytes_returns_the_error_of_the_system() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        std::fs::write(&path, b"y").unwrap();
+        let read_only = File::open(&path).unwrap();
+        assert!(matches!(system::write_synced(&read_only, 0, b"x"), Some(Err(_))));
     }
 
     #[test]

@@ -54,6 +54,12 @@ pub trait Disk: Send + Sync + Debug {
     }
     /// Returns once all earlier writes and resizes are on the device.
     fn sync(&self) -> Result<()>;
+    /// Returns once `bytes`, which were written at `offset` last and do not reach beyond the end of an earlier sync, are
+    /// on the device. Other writes and resizes may not be.
+    fn sync_bytes(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let _ = (offset, bytes);
+        self.sync()
+    }
     /// Discards `len` bytes at `offset`. Afterwards each whole block of 4 KiB in this range reads as zeros or as
     /// before. After a power cut before the next sync it can again be either. All other bytes in the range also read as
     /// zeros or as before.

@@ -196,7 +196,6 @@ impl DatabaseFile {
     pub fn secure(&self) -> Result<()> {
         let mut change = self.change()?;
         self.write_superblock(change.current.slot, &change.current.superblock)?;
-        self.sync()?;
         if change.current.other == OtherSuperblock::Same {
             return Ok(());
         }
@@ -204,8 +203,12 @@ impl DatabaseFile {
         change.write(meta, store_header)
     }
 
+    /// Returns once the superblock is durable. Other writes may not be: all that a superblock refers to must be synced
+    /// before.
     fn write_superblock(&self, slot: usize, superblock: &Superblock) -> Result<()> {
-        self.disk.write_as(WriteKind::Superblock, (slot * SUPERBLOCK) as u64, &superblock.encode())
+        let (offset, bytes) = ((slot * SUPERBLOCK) as u64, superblock.encode());
+        self.disk.write_as(WriteKind::Superblock, offset, &bytes)?;
+        self.syncs.sync_bytes(self.disk(), offset, &bytes)
     }
 
     /// The log may name pages below this one. Before it names others, [`DatabaseFile::make_known`] must be called.
@@ -266,7 +269,6 @@ impl Change<'_> {
         }
         let next = Superblock { meta, kind: file.kind, sequence: current.superblock.sequence, store_header };
         file.write_superblock(slot, &next)?;
-        file.sync()?;
         let both = meta.high_water.min(current.superblock.meta.high_water);
         file.high_water.store(both, Ordering::Release);
         let other = next.other(&current.superblock);

@@ -36,12 +36,24 @@ impl Syncs {
             return Ok(());
         }
         let number = self.begun.fetch_add(1, Ordering::AcqRel) + 1;
-        if let Err(error) = disk.sync() {
-            self.failed.get_or_init(|| error.first_cause());
-            return self.check();
-        }
+        self.note(disk.sync())?;
         *succeeded = number;
         Ok(())
+    }
+
+    /// Returns once these bytes, which were written to `disk` last at `offset`, are durable. Other bytes may not be.
+    pub(super) fn sync_bytes(&self, disk: &dyn Disk, offset: u64, bytes: &[u8]) -> Result<()> {
+        let _one_at_a_time = self.succeeded.lock();
+        self.check()?;
+        self.note(disk.sync_bytes(offset, bytes))
+    }
+
+    /// Notes the result of a sync.
+    fn note(&self, synced: Result<()>) -> Result<()> {
+        synced.or_else(|error| {
+            self.failed.get_or_init(|| error.first_cause());
+            self.check()
+        })
     }
 
     /// An error once a sync has failed.

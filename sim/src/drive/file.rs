@@ -176,6 +176,23 @@ impl DriveDisk {
         written.into_iter().for_each(|block| blocks.set(block, UNKNOWN));
     }
 
+    /// Counts a sync, and takes the time of one.
+    fn note_sync(&self) -> Result<()> {
+        let mut blocks = self.file.blocks.lock();
+        if self.meter.is_counting() {
+            self.meter.synced(!blocks.unsynced.is_empty());
+            self.count_log(&mut blocks)?;
+        } else {
+            let unsynced = std::mem::take(&mut blocks.unsynced);
+            Self::mark_uncounted(&mut blocks, unsynced);
+        }
+        drop(blocks);
+        if !self.traits.sync_time.is_zero() {
+            std::thread::sleep(self.traits.sync_time);
+        }
+        Ok(())
+    }
+
     /// Counts the blocks of the log that were written since the last sync.
     fn count_log(&self, blocks: &mut Blocks) -> Result<()> {
         let mut unsynced = std::mem::take(&mut blocks.unsynced).into_iter().peekable();
@@ -232,19 +249,12 @@ impl Disk for DriveDisk {
 
     fn sync(&self) -> Result<()> {
         self.inner.sync()?;
-        let mut blocks = self.file.blocks.lock();
-        if self.meter.is_counting() {
-            self.meter.synced(!blocks.unsynced.is_empty());
-            self.count_log(&mut blocks)?;
-        } else {
-            let unsynced = std::mem::take(&mut blocks.unsynced);
-            Self::mark_uncounted(&mut blocks, unsynced);
-        }
-        drop(blocks);
-        if !self.traits.sync_time.is_zero() {
-            std::thread::sleep(self.traits.sync_time);
-        }
-        Ok(())
+        self.note_sync()
+    }
+
+    fn sync_bytes(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.inner.sync_bytes(offset, bytes)?;
+        self.note_sync()
     }
 
     fn writes_blocks_whole(&self) -> bool {

@@ -32,7 +32,7 @@ pub(in crate::store) use dictionary::{DICTIONARY_BYTES, decode_dictionaries, enc
 pub use dictionary::{DICTIONARY_COPIES, DictionaryId, DictionaryPlace, MOST_DICTIONARIES};
 pub(in crate::store) use dictionary_pages::{FoundParts, load as load_dictionaries};
 pub use pages::PageCompression;
-pub(in crate::store) use pages::{Job, Policies};
+pub(in crate::store) use pages::{Job, Policies, Prepared};
 pub use places::Places;
 pub use policy::{Overflow, PagePolicy, Target};
 pub(in crate::store) use policy::{POLICY_BYTES, decode_policies, encode_policies};

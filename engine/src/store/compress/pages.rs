@@ -56,6 +56,12 @@ pub(in crate::store) struct Prepared {
     pub(in crate::store) is_to_be_split: bool,
 }
 
+impl Prepared {
+    /// A page that was not prepared yet.
+    pub(in crate::store) const NOT_YET: Prepared =
+        Prepared { encoding: Encoding::Plain, place: 0, was_tried: false, is_to_be_split: false };
+}
+
 /// A page to be prepared.
 pub(in crate::store) struct Job<'a> {
     packed: &'a [u8],
@@ -66,13 +72,17 @@ pub(in crate::store) struct Job<'a> {
 impl<'a> Job<'a> {
     /// A job for a packed page. `out` gets the content if it is compressed.
     pub(in crate::store) fn new(packed: &'a [u8], out: &'a mut Vec<u8>) -> Job<'a> {
-        let prepared = Prepared { encoding: Encoding::Plain, place: 0, was_tried: false, is_to_be_split: false };
-        Job { packed, out, prepared }
+        Job { packed, out, prepared: Prepared::NOT_YET }
+    }
+
+    /// True if the packed page is the content, once the page is prepared.
+    pub(in crate::store) fn is_plain(&self) -> bool {
+        self.prepared.encoding == Encoding::Plain
     }
 
     /// The bytes to write, once the page is prepared.
     pub(in crate::store) fn content(&self) -> &[u8] {
-        if self.prepared.encoding == Encoding::Plain { self.packed } else { self.out }
+        if self.is_plain() { self.packed } else { self.out }
     }
 }
 

@@ -163,7 +163,10 @@ impl Frame {
 
     /// Returns where the page differs from its base, and resets it: the page as it is becomes the base.
     pub(super) fn take_changed(&self) -> ChangedParts {
-        ChangedParts(self.changed.each_ref().map(|word| word.swap(0, Ordering::AcqRel)))
+        // A load takes less time than a swap, and most pages that are evicted have no changes.
+        let take =
+            |word: &AtomicU64| if word.load(Ordering::Acquire) == 0 { 0 } else { word.swap(0, Ordering::AcqRel) };
+        ChangedParts(self.changed.each_ref().map(take))
     }
 
     /// Notes that the page is copied in order to be written. `dirty` still counts it: the copy needs a place until the
@@ -174,7 +177,7 @@ impl Frame {
 
     /// Notes that the store has all changes, or that they are not needed.
     pub(super) fn mark_clean(&self, dirty: &AtomicU64) {
-        if self.rec.swap(CLEAN, Ordering::AcqRel) != CLEAN {
+        if self.rec.load(Ordering::Acquire) != CLEAN && self.rec.swap(CLEAN, Ordering::AcqRel) != CLEAN {
             dirty.fetch_sub(1, Ordering::Relaxed);
         }
     }

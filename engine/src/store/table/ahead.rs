@@ -5,6 +5,7 @@
 //! Only [`Builder::persist_table`](crate::Builder::persist_table) turns this on, for comparisons of write
 //! amplification. Images and chunks then take whole blocks of 4 KiB.
 
+use super::allocator::Fit;
 use super::encoding::{CHUNK_BYTES, CHUNK_PAGES};
 use super::place::{Extent, Location, Place, grains_of};
 use super::{BLOCK_GRAINS, TableStore};
@@ -29,7 +30,7 @@ impl TableStore {
     /// Writes a chunk with zeros to the end of its block.
     fn write_chunk(&self, index: usize) -> Result<()> {
         let Some((bytes, version)) = self.state.lock().table.encode(index) else { return Ok(()) };
-        let firsts = self.take_places(&[BLOCK_GRAINS])?;
+        let firsts = self.take_places(&[BLOCK_GRAINS], Fit::Lowest)?;
         let Some(first) = firsts.first().copied() else { return Ok(()) };
         let crc = checksum(&bytes);
         let mut block = bytes.into_vec();

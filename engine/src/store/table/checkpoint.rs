@@ -6,6 +6,7 @@
 //! captures the same chunks again. If it is unknown which superblock the device has, both page tables stay intact.
 
 use super::TableStore;
+use super::allocator::Fit;
 use super::directory::Directory;
 use super::encoding::{CHUNK_BYTES, GROUP_CHUNKS, encode_directory, encode_group};
 use super::page_table::Captured;
@@ -205,7 +206,7 @@ impl TableStore {
     /// Takes places of these lengths in bytes, as far as possible side by side. `taken` becomes them, too.
     fn take_places_of(&self, sizes: impl Iterator<Item = usize>, taken: &mut Vec<Extent>) -> Result<Vec<Place>> {
         let sizes: Vec<u32> = sizes.map(|len| u32_of(grains_of(len))).collect();
-        let firsts = self.take_places(&sizes)?;
+        let firsts = self.take_places(&sizes, Fit::Lowest)?;
         let extents = firsts.iter().zip(sizes).map(|(&first, grains)| Extent { first, grains: u64::from(grains) });
         let places = extents.clone().filter_map(|extent| Place::new(extent.first, extent.grains)).collect();
         taken.extend(extents);

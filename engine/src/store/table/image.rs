@@ -21,7 +21,7 @@ use crate::base::bytes::{get_u32, put_u32, range_mut, slice, u32_of};
 use crate::base::checksum::checksum;
 use crate::base::{Error, PageId, Result};
 use crate::page::Page;
-use crate::store::compress::{Coders, DecompressError, Encoding, Find, Job, PageCompression, Places};
+use crate::store::compress::{Coders, DecompressError, Encoding, Find, Job, PageCompression, Places, Prepared};
 
 /// Bytes of an image's header.
 pub(crate) const IMAGE_HEADER: usize = 16;
@@ -120,8 +120,19 @@ struct BatchedImage {
     grains: u32,
     crc: u32,
     first: u64,
-    was_tried: bool,
-    is_to_be_split: bool,
+    prepared: Prepared,
+}
+
+impl BatchedImage {
+    /// Fills in the header of the image, which is in these bytes of the batch.
+    fn fill_in_header(&mut self, bytes: &mut [u8]) {
+        let image = range_mut(bytes, self.start..self.start + image_len(self.len));
+        put_u32(image, PAGE, self.page.0);
+        put_u32(image, LENGTH, u32_of(self.len));
+        put_u32(image, MARK, mark(self.prepared.encoding));
+        self.crc = checksum(slice(image, 4, image.len()));
+        put_u32(image, 0, self.crc);
+    }
 }
 
 /// Bytes of an image with a content of `len` bytes.
@@ -168,13 +179,13 @@ impl ImageBatch {
         self.bytes.resize(start + IMAGE_HEADER, 0);
         pack(&mut self.bytes);
         let len = self.bytes.len() - start - IMAGE_HEADER;
-        self.bytes.resize(start + (IMAGE_HEADER + len).next_multiple_of(GRAIN), 0);
-        let (was_tried, is_to_be_split) = (false, false);
-        self.entries.push(BatchedImage { page, start, len, grains: 0, crc: 0, first: 0, was_tried, is_to_be_split });
+        self.bytes.resize(start + image_len(len), 0);
+        self.entries.push(BatchedImage { page, start, len, grains: 0, crc: 0, first: 0, prepared: Prepared::NOT_YET });
     }
 
     /// Compresses the pages with the policies of their tables, gives each image the length of its place, a multiple of
-    /// `unit`, and fills in the headers. It takes time: call it when no page is latched.
+    /// `unit`, and fills in the headers. Images stay where they are if none is compressed and none gets a longer place.
+    /// It takes time: call it when no page is latched.
     pub(crate) fn seal(&mut self, compression: &PageCompression, page_size: usize, unit: usize) {
         let ImageBatch { bytes, sealed, entries, compressed } = self;
         if compressed.len() < entries.len() {
@@ -185,24 +196,26 @@ impl ImageBatch {
         let mut jobs: Vec<Job<'_>> =
             entries.iter().zip(compressed).map(|(entry, out)| Job::new(packed(entry), out)).collect();
         compression.prepare_all(&mut jobs);
+        let place = |job: &Job<'_>| rounded(job.prepared.place, unit, page_size);
+        let stays = |(entry, job): (&BatchedImage, &Job<'_>)| job.is_plain() && place(job) == image_len(entry.len);
+        let all_stay = entries.iter().zip(&jobs).all(stays);
         sealed.clear();
-        for (entry, job) in entries.iter_mut().zip(jobs) {
-            let (prepared, content) = (job.prepared, job.content());
-            (entry.was_tried, entry.is_to_be_split) = (prepared.was_tried, prepared.is_to_be_split);
-            (entry.start, entry.len) = (sealed.len(), content.len());
-            sealed.resize(entry.start + IMAGE_HEADER, 0);
-            sealed.extend_from_slice(content);
-            let place = rounded(prepared.place, unit, page_size);
-            sealed.resize(entry.start + place, 0);
-            let image = range_mut(sealed, entry.start..entry.start + image_len(entry.len));
-            put_u32(image, PAGE, entry.page.0);
-            put_u32(image, LENGTH, u32_of(entry.len));
-            put_u32(image, MARK, mark(prepared.encoding));
-            entry.crc = checksum(slice(image, 4, image.len()));
-            put_u32(image, 0, entry.crc);
-            entry.grains = u32_of(grains_of(place));
+        for (entry, job) in entries.iter_mut().zip(&jobs) {
+            entry.prepared = job.prepared;
+            entry.grains = u32_of(grains_of(place(job)));
+            if !all_stay {
+                let content = job.content();
+                (entry.start, entry.len) = (sealed.len(), content.len());
+                sealed.resize(entry.start + IMAGE_HEADER, 0);
+                sealed.extend_from_slice(content);
+                sealed.resize(entry.start + place(job), 0);
+            }
         }
-        std::mem::swap(bytes, sealed);
+        drop(jobs);
+        if !all_stay {
+            std::mem::swap(bytes, sealed);
+        }
+        entries.iter_mut().for_each(|entry| entry.fill_in_header(bytes));
     }
 
     /// How many images it has.
@@ -218,7 +231,7 @@ impl ImageBatch {
 
     /// For each image: was its page given to a coder when it was sealed?
     pub(crate) fn tried(&self) -> impl Iterator<Item = bool> + '_ {
-        self.entries.iter().map(|entry| entry.was_tried)
+        self.entries.iter().map(|entry| entry.prepared.was_tried)
     }
 
     /// The page and the location of each image, once they have been written.
@@ -231,7 +244,7 @@ impl ImageBatch {
 
     /// The pages that missed their targets and are to be split.
     pub(crate) fn to_be_split(&self) -> impl Iterator<Item = PageId> + '_ {
-        self.entries.iter().filter(|entry| entry.is_to_be_split).map(|entry| entry.page)
+        self.entries.iter().filter(|entry| entry.prepared.is_to_be_split).map(|entry| entry.page)
     }
 
     /// The page of each image and its length in grains.

@@ -45,6 +45,7 @@ use super::rescue::{OpenUnknown, PageSource, RescuedStore, SuperblockChoice, Unk
 use super::superblock::{FRONT, Meta};
 use crate::base::{Damage, Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, Disk, WriteKind};
+use allocator::Fit;
 use encoding::{CHUNK_PAGES, corrupt};
 use image::{IMAGE_HEADER, ImageBatch};
 use load::{Loaded, TableSource, describe_damage, open_table};
@@ -270,7 +271,7 @@ impl TableStore {
             sizes.push(grains);
         }
         self.load_chunks_of(batch.sizes().map(|(id, _)| id))?;
-        batch.set_places(&self.take_places(&sizes)?);
+        batch.set_places(&self.take_places(&sizes, Fit::Next)?);
         let (mut entered, mut recompressed) = (0, 0);
         let written = self.write_runs(WriteKind::Page, batch.runs()).and_then(|()| {
             batch.locations().zip(batch.tried()).try_for_each(|((id, location), was_tried)| {

@@ -1,6 +1,7 @@
 //! Space in the file. The file grows only with space reserved on the device for its whole length, so that no write into
 //! it fails on a full device. Places are allocated inside the file; the allocator chooses them.
 
+use super::allocator::Fit;
 use super::encoding::{CHUNK_BYTES, CHUNK_PAGES, GROUP_BYTES, GROUP_CHUNKS};
 use super::image::IMAGE_HEADER;
 use super::place::{Extent, GRAIN, Location, grains_of};
@@ -132,12 +133,12 @@ impl TableStore {
 
     /// Allocates places for images of `sizes` grains each (at most a region each) inside the file, which grows if it
     /// can; otherwise its free runs are filled one by one. Returns the first grains. On an error nothing is allocated.
-    pub(super) fn take_places(&self, sizes: &[u32]) -> Result<Vec<u64>> {
+    pub(super) fn take_places(&self, sizes: &[u32], fit: Fit) -> Result<Vec<u64>> {
         let mut firsts = Vec::with_capacity(sizes.len());
         while let Some(rest) = sizes.get(firsts.len()..).filter(|rest| !rest.is_empty()) {
             // The lock is released after each run, so that reads and commits do not wait for the whole batch.
             let mut space = self.space.lock();
-            let allocated = space.allocator.allocate_run(rest, &mut firsts);
+            let allocated = space.allocator.allocate_run(rest, fit, &mut firsts);
             self.note_taken(&space, (rest.len() + firsts.len()).saturating_sub(sizes.len()) as u64);
             drop(space);
             if !allocated {

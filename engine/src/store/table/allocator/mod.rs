@@ -1,25 +1,41 @@
 //! The free map: which grains of the file are free, and which of them to allocate next.
 //!
 //! It is a bitmap with 1 bit for each grain of 512 bytes, in regions of 1 MiB. Only regions with a used grain are in
-//! memory. So the size of the map is 1/4096 of these regions, however long and fragmented the file is. The lowest free
-//! run of the wanted length is allocated first, so that the end of the file becomes free and can be truncated. A batch
-//! of images prefers one long run to many short ones, see [`LOOSE_PART`]. For each length the map remembers the lowest
-//! region that may have such a run, so that full regions are not searched again.
+//! memory. So the size of the map is 1/4096 of these regions, however long and fragmented the file is. A single place
+//! is in the lowest free run of its length, so that the end of the file becomes free and can be truncated. For each
+//! length the map remembers the lowest region that may have such a run, so that full regions are not searched again.
+//!
+//! A batch prefers few long runs to many short ones, so that few calls write it, with few blocks that are written in
+//! part: see [`Fit`], [`LONG_RUNS`] and [`LOOSE_PART`].
 
+mod next_run;
 #[cfg(test)]
 mod tests;
 
 use super::place::{Extent, FIRST_GRAIN, MAX_GRAINS};
 use super::region::{REGION, Region};
+use next_run::NextRun;
 use std::collections::BTreeMap;
 
-/// Regions that are looked at for a run that is long enough for several images, so that a large file does not delay a
+/// Regions that are looked at for a run that is long enough for several places, so that a large file does not delay a
 /// small batch.
 const MOST_FOR_TOGETHER: usize = 512;
 
+/// Which free runs a batch takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fit {
+    /// The next ones: see [`next_run`].
+    Next,
+    /// The lowest ones, so that the end of the file becomes free.
+    Lowest,
+}
+
+/// The lengths in grains of the free runs that a batch prefers: at least 32 KiB of file, and else at least 16 KiB.
+const LONG_RUNS: [u32; 2] = [64, 32];
+
 /// A free run for several images is used only if it ends within the first `used + used / LOOSE_PART` grains of the
 /// file. Otherwise shorter runs nearer the start are used, so that the end of the file becomes free.
-const LOOSE_PART: u64 = 2;
+const LOOSE_PART: u64 = 3;
 
 /// The free map.
 #[derive(Debug)]
@@ -32,6 +48,8 @@ pub(crate) struct PlaceAllocator {
     lowest: Vec<usize>,
     used: u64,
     longest_places: LongestPlaces,
+    /// One search for each of [`LONG_RUNS`].
+    next_runs: [NextRun; LONG_RUNS.len()],
     /// Places begin at multiples of this number of grains.
     align: u32,
     released_twice: bool,
@@ -91,6 +109,7 @@ impl PlaceAllocator {
             lowest,
             used: 0,
             longest_places,
+            next_runs: LONG_RUNS.map(NextRun::of_at_least),
             align: 1,
             released_twice: false,
         };
@@ -115,6 +134,7 @@ impl PlaceAllocator {
             lowest: vec![0; REGION as usize + 1],
             used,
             longest_places,
+            next_runs: LONG_RUNS.map(NextRun::of_at_least),
             align: 1,
             released_twice: false,
         }
@@ -249,6 +269,7 @@ impl PlaceAllocator {
         self.longest_places.changed(index, slot.longest_places.take());
         let run = slot.region.run_around(at);
         slot.longest = run.max(slot.longest);
+        self.next_runs.iter_mut().for_each(|search| search.note_free_run(run));
         for lowest in self.lowest.iter_mut().take(run as usize + 1) {
             *lowest = index.min(*lowest);
         }
@@ -349,10 +370,10 @@ impl PlaceAllocator {
     /// Allocates places in one free run for the first images of `sizes` grains each (at most a region each), side by
     /// side: for at least one image. Appends their first grains to `firsts`. Returns false and allocates nothing if the
     /// file cannot be larger.
-    pub(crate) fn allocate_run(&mut self, sizes: &[u32], firsts: &mut Vec<u64>) -> bool {
+    pub(crate) fn allocate_run(&mut self, sizes: &[u32], fit: Fit, firsts: &mut Vec<u64>) -> bool {
         let Some(&size) = sizes.first() else { return true };
         let before = firsts.len();
-        let run = self.run_for(size, sizes);
+        let run = self.run_for(size, sizes, fit);
         let mut next = run.first;
         for &size in sizes {
             if next + u64::from(size) > run.end() {
@@ -368,24 +389,31 @@ impl PlaceAllocator {
         claimed
     }
 
-    /// A free run for as many of `sizes` as can be had together, and for `size`, the first of them, in any case. A long
-    /// run further back is preferred to many short ones, unless the file could be much shorter. No region is added
-    /// while one image still finds a free run.
-    fn run_for(&mut self, size: u32, sizes: &[u32]) -> Extent {
-        let total = sizes.iter().fold(0u32, |sum, &size| sum.saturating_add(size));
-        let mut want = total.min(REGION).max(size);
+    /// A free run for at least `size`, the first of `sizes`. A long run further back is preferred to many short ones,
+    /// unless the file could be much shorter. No region is added while one image still finds a free run.
+    fn run_for(&mut self, size: u32, sizes: &[u32], fit: Fit) -> Extent {
+        let total = sizes.iter().fold(0u32, |sum, &size| sum.saturating_add(size)).min(REGION).max(size);
         let dense = self.used + self.used / LOOSE_PART;
-        loop {
-            let most = if want == size { usize::MAX } else { MOST_FOR_TOGETHER };
-            let found = self.find(want, most);
-            if let Some(first) = found.filter(|first| want == size || first + u64::from(want) <= dense) {
-                return Extent { first, grains: u64::from(want) };
+        let together = match fit {
+            Fit::Next => (0..LONG_RUNS.len()).find_map(|search| self.next_run(search, size, total, dense)),
+            Fit::Lowest => self.lowest_run(size, total, dense),
+        };
+        together.unwrap_or_else(|| match self.find(size, usize::MAX) {
+            Some(first) => Extent { first, grains: u64::from(size) },
+            None => Extent { first: join(self.count, 0), grains: u64::from(total) },
+        })
+    }
+
+    /// The lowest free run of `most` grains before grain `limit`, or of half of them, and so on as far as `least`.
+    fn lowest_run(&mut self, least: u32, most: u32, limit: u64) -> Option<Extent> {
+        let lengths = std::iter::successors(Some(most), |length| Some(length / 2)).take_while(|length| *length > least);
+        for length in lengths {
+            let found = self.find(length, MOST_FOR_TOGETHER);
+            if let Some(first) = found.filter(|first| first + u64::from(length) <= limit) {
+                return Some(Extent { first, grains: u64::from(length) });
             }
-            if want == size {
-                return Extent { first: join(self.count, 0), grains: u64::from(total.min(REGION).max(size)) };
-            }
-            want = (want / 2).max(size);
         }
+        None
     }
 }
 

@@ -6,16 +6,20 @@ use proptest::prelude::*;
 #[derive(Clone, Debug)]
 enum Step {
     One(u64),
-    Batch(Vec<u32>),
+    Batch(Vec<u32>, Fit),
     Below(u64),
     Release(usize),
     Trim,
 }
 
+fn fit() -> impl Strategy<Value = Fit> {
+    prop_oneof![Just(Fit::Next), Just(Fit::Lowest)]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => prop_oneof![1u64..130, 1u64..5000].prop_map(Step::One),
-        3 => proptest::collection::vec(1u32..130, 1..40).prop_map(Step::Batch),
+        3 => (proptest::collection::vec(1u32..130, 1..40), fit()).prop_map(|(sizes, fit)| Step::Batch(sizes, fit)),
         2 => (1u64..130).prop_map(Step::Below),
         6 => any::<usize>().prop_map(Step::Release),
         1 => Just(Step::Trim),
@@ -30,10 +34,10 @@ fn take(model: &mut Vec<Extent>, extent: Extent) -> Result<(), TestCaseError> {
 }
 
 /// Allocates places for all images, run by run.
-fn allocate_all(allocator: &mut PlaceAllocator, sizes: &[u32], firsts: &mut Vec<u64>) -> bool {
+fn allocate_all(allocator: &mut PlaceAllocator, sizes: &[u32], fit: Fit, firsts: &mut Vec<u64>) -> bool {
     while let Some(rest) = sizes.get(firsts.len()..).filter(|rest| !rest.is_empty()) {
         let before = firsts.len();
-        if !allocator.allocate_run(rest, firsts) || firsts.len() == before {
+        if !allocator.allocate_run(rest, fit, firsts) || firsts.len() == before {
             return false;
         }
     }
@@ -90,9 +94,9 @@ proptest! {
                     }
                     take(&mut model, extent)?;
                 }
-                Step::Batch(sizes) => {
+                Step::Batch(sizes, fit) => {
                     let mut firsts = Vec::new();
-                    prop_assert!(allocate_all(&mut allocator, &sizes, &mut firsts));
+                    prop_assert!(allocate_all(&mut allocator, &sizes, fit, &mut firsts));
                     prop_assert_eq!(firsts.len(), sizes.len());
                     for (&first, &size) in firsts.iter().zip(&sizes) {
                         let extent = Extent { first, grains: u64::from(size) };
@@ -135,7 +139,7 @@ proptest! {
 fn a_batch_lies_together_in_an_empty_file() {
     let mut allocator = PlaceAllocator::new(17);
     let mut firsts = Vec::new();
-    assert!(allocate_all(&mut allocator, &[16; 100], &mut firsts));
+    assert!(allocate_all(&mut allocator, &[16; 100], Fit::Next, &mut firsts));
     assert!(firsts.windows(2).all(|pair| pair[1] == pair[0] + 16));
 }
 
@@ -143,12 +147,12 @@ fn a_batch_lies_together_in_an_empty_file() {
 fn a_batch_uses_free_runs_before_the_file_grows() {
     let mut allocator = PlaceAllocator::new(17);
     let mut firsts = Vec::new();
-    assert!(allocate_all(&mut allocator, &[16; 100], &mut firsts));
+    assert!(allocate_all(&mut allocator, &[16; 100], Fit::Next, &mut firsts));
     for first in firsts.iter().step_by(2) {
         allocator.release(Extent { first: *first, grains: 16 });
     }
     for _ in 0..6 {
-        assert!(allocate_all(&mut allocator, &[16; 10], &mut Vec::new()));
+        assert!(allocate_all(&mut allocator, &[16; 10], Fit::Lowest, &mut Vec::new()));
     }
     assert!(allocator.end() <= u64::from(REGION), "60 images in 50 free runs and the rest of the region");
 }
@@ -178,10 +182,12 @@ fn the_file_never_exceeds_the_largest_length() {
 
 #[test]
 fn a_long_free_run_is_used_unless_the_file_could_be_much_shorter() {
-    for (free, is_used) in [(2, true), (7, false)] {
+    for (free, is_used, fit) in
+        [(2, true, Fit::Lowest), (7, false, Fit::Lowest), (2, true, Fit::Next), (7, false, Fit::Next)]
+    {
         let mut allocator = PlaceAllocator::new(17);
         let mut firsts = Vec::new();
-        assert!(allocate_all(&mut allocator, &[16; 8 * REGION as usize / 16 - 8], &mut firsts));
+        assert!(allocate_all(&mut allocator, &[16; 8 * REGION as usize / 16 - 8], Fit::Next, &mut firsts));
         let region = |first: u64| first / u64::from(REGION);
         for (index, &first) in firsts.iter().enumerate() {
             // Every second image of the regions 0 to 5 is released, and all of region `free` but the last image.
@@ -190,8 +196,38 @@ fn a_long_free_run_is_used_unless_the_file_could_be_much_shorter() {
             }
         }
         let mut batch = Vec::new();
-        assert!(allocate_all(&mut allocator, &[16; 60], &mut batch));
+        assert!(allocate_all(&mut allocator, &[16; 60], fit, &mut batch));
         assert_eq!(batch.iter().all(|&first| region(first) == free), is_used, "{batch:?}");
         assert_eq!(batch.iter().any(|&first| region(first) == free), is_used, "{batch:?}");
     }
+}
+
+#[test]
+fn a_batch_goes_on_behind_the_last_one_and_comes_back_when_more_has_become_free() {
+    let mut allocator = PlaceAllocator::new(17);
+    let mut firsts = Vec::new();
+    assert!(allocate_all(&mut allocator, &[16; 4 * REGION as usize / 16 - 8], Fit::Next, &mut firsts));
+    let free_runs = |allocator: &mut PlaceAllocator, firsts: &[u64]| {
+        for run in firsts.chunks_exact(8).step_by(2) {
+            run[..4].iter().for_each(|&first| allocator.release(Extent { first, grains: 16 }));
+        }
+    };
+    free_runs(&mut allocator, &firsts);
+    let mut batches = Vec::new();
+    for _ in 0..20 {
+        let mut batch = Vec::new();
+        assert!(allocate_all(&mut allocator, &[16; 4], Fit::Next, &mut batch));
+        assert!(batch.windows(2).all(|pair| pair[1] == pair[0] + 16), "one run: {batch:?}");
+        batches.push(batch[0]);
+    }
+    // The first one takes the end of the last region, and the others begin at the start of the file.
+    assert!(batches[1..].is_sorted() && batches[1] < firsts[4], "{batches:?}");
+    // What is free before the last batch waits until the search has been at the end.
+    allocator.release(Extent { first: batches[1], grains: 64 });
+    let mut next = Vec::new();
+    assert!(allocate_all(&mut allocator, &[16; 4], Fit::Next, &mut next));
+    assert!(next[0] > batches[19]);
+    let mut lowest = Vec::new();
+    assert!(allocate_all(&mut allocator, &[16; 4], Fit::Lowest, &mut lowest));
+    assert_eq!(lowest[0], batches[1]);
 }
