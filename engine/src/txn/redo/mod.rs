@@ -21,7 +21,7 @@ use crate::store::{ID_SLACK, PageStore, PlaceBytes, Pool, WriteGuard};
 use crate::txn::stats::Recovery;
 use logical::{LogicalReader, LogicalTransaction};
 use record::{LOGICAL, LogRecord, OPERATIONS};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The limits of the part of the log that redo reads before it applies it: the number of changed pages, and bytes.
@@ -75,6 +75,9 @@ pub(crate) struct Redo<'a> {
     pieces: LogicalReader,
     /// Pages that could not be read. Their operations are lost with them, but not the rest of the database.
     broken: BTreeSet<PageId>,
+    /// Pages without content that the log changes, with the first such operation. An earlier recovery that was cut off
+    /// may have emptied a page that it could not read. That costs nothing if a later record formats or frees the page.
+    missing: BTreeMap<PageId, Lsn>,
     /// The store was opened with [`store::open_damaged`](crate::store::open_damaged): what does not fit is left out.
     is_rescue: bool,
     found: Redone,
@@ -85,8 +88,9 @@ impl<'a> Redo<'a> {
     /// from `high_water` on.
     pub(crate) fn new(pool: &'a Pool, store: &'a dyn PageStore, store_lsn: Lsn, high_water: u32) -> Redo<'a> {
         let limit = high_water.saturating_add(ID_SLACK);
-        let (pieces, broken, found) = (LogicalReader::default(), BTreeSet::new(), Redone::default());
-        Redo { pool, store, store_lsn, limit, pieces, broken, is_rescue: false, found }
+        let (pieces, found) = (LogicalReader::default(), Redone::default());
+        let (broken, missing) = (BTreeSet::new(), BTreeMap::new());
+        Redo { pool, store, store_lsn, limit, pieces, broken, missing, is_rescue: false, found }
     }
 
     /// Leaves out the pages that cannot be read or do not fit the log, and their operations.
@@ -160,6 +164,7 @@ impl<'a> Redo<'a> {
                 batches.push(batch);
             }
             if batches.is_empty() {
+                self.check_missing()?;
                 self.check_broken()?;
                 self.found.log_bytes = reader.bytes();
                 return Ok(self.found);
@@ -168,6 +173,23 @@ impl<'a> Redo<'a> {
             self.pool.will_read(pages.into_iter());
             batches.iter().try_for_each(|batch| self.batch(batch))?;
         }
+    }
+
+    /// Fails if the log changes a page that does not exist, and no later record formats or frees it.
+    fn check_missing(&self) -> Result<()> {
+        match self.missing.first_key_value() {
+            Some((id, lsn)) => {
+                let what = format!("it changes page {id}, which does not exist");
+                Err(Error::CorruptLog { lsn: *lsn, what })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The page gets new content, or none: it does not matter what it had.
+    fn forget_loss(&mut self, id: PageId) {
+        self.broken.remove(&id);
+        self.missing.remove(&id);
     }
 
     /// Fails unless each page that could not be read is still damaged or missing. The operations of such a page were
@@ -257,7 +279,7 @@ impl<'a> Redo<'a> {
     /// before.
     fn install(&mut self, page: PageId, place: PlaceBytes, lsn: Lsn) -> Result<()> {
         if self.store.install(page, place, lsn)? {
-            self.broken.remove(&page);
+            self.forget_loss(page);
             self.pool.forget(page);
         }
         Ok(())
@@ -285,8 +307,8 @@ impl<'a> Redo<'a> {
             self.found.new_maps += 1;
         }
         if matches!(op, PageOp::Format { .. }) {
-            self.broken.remove(&id);
-        } else if self.broken.contains(&id) {
+            self.forget_loss(id);
+        } else if self.broken.contains(&id) || self.missing.contains_key(&id) {
             return Ok(());
         }
         self.apply(id, op, lsn)?;
@@ -326,7 +348,10 @@ impl<'a> Redo<'a> {
         let mut page = match known {
             Some(page) => page,
             None if is_format => self.pool.create(id)?,
-            None => return self.skip_missing(id, op, lsn),
+            None => {
+                self.skip_missing(id, op, lsn);
+                return Ok(());
+            }
         };
         self.found.pages.insert(id);
         if Page::new(&page).lsn() >= lsn {
@@ -363,8 +388,8 @@ impl<'a> Redo<'a> {
         self.set_aside(id)
     }
 
-    /// Skips an operation of a page that has no content, or fails if that is impossible.
-    fn skip_missing(&mut self, id: PageId, op: &PageOp<'_>, lsn: Lsn) -> Result<()> {
+    /// Skips an operation of a page that has no content.
+    fn skip_missing(&mut self, id: PageId, op: &PageOp<'_>, lsn: Lsn) {
         if matches!(op, PageOp::SetBits { .. } | PageOp::ClearBits { .. }) {
             // Maps are never freed: this one is lost. The database can be read without it.
             self.found.lost_map = Some(id);
@@ -375,10 +400,8 @@ impl<'a> Redo<'a> {
         } else if self.is_rescue {
             self.broken.insert(id);
         } else {
-            let what = format!("it changes page {id}, which does not exist");
-            return Err(Error::CorruptLog { lsn, what });
+            self.missing.insert(id, lsn);
         }
-        Ok(())
     }
 
     /// Discards a page whose state does not fit the log. In a rescue the page that was found may be older than the
@@ -417,7 +440,7 @@ impl<'a> Redo<'a> {
             let is_known = || self.pool.is_resident(id) || self.found.pages.contains(id) && self.store.may_exist(id);
             let stale = || is_known() && self.pool.read(id).is_ok_and(|page| Page::new(&page).lsn() < lsn);
             if lsn >= self.store_lsn || stale() {
-                self.broken.remove(&id);
+                self.forget_loss(id);
                 self.pool.forget(id);
                 self.store.drop_page(id)?;
             }
