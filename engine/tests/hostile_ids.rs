@@ -479,6 +479,30 @@ fn a_place_far_out_in_a_sparse_file_costs_no_more_than_any_other() {
     });
 }
 
+/// Records that take or free more pages than an allocation map has.
+#[test]
+fn a_log_record_with_an_impossible_range_of_pages_is_rejected() {
+    let per_map = duramen::page::map_bits(PAGE_SIZE);
+    // Of map 0, and of a page that is no map.
+    let ranges = [(0, 0, 1 << 28), (0, 0, u32::MAX), (0, 7, per_map - 6), (0, per_map, 1), (0, 7, 0), (1, 7, 1)];
+    for store in [StoreKind::Table, StoreKind::Shadow] {
+        let sound = build_as(false, store, Compression::None);
+        for (map, from, count) in ranges {
+            for op in [PageOp::ClearBits { from, count }, PageOp::SetBits { from, count }] {
+                bounded(|| {
+                    let folder = tempfile::tempdir().unwrap();
+                    copy(sound.path(), folder.path());
+                    append(folder.path(), 1, &operation(map, &op));
+                    let path = folder.path().join(NAME);
+                    let what = format!("{}, {op:?} of page {map}", store.name());
+                    let error = options().open(&path).and_then(Database::close).expect_err(&what);
+                    assert!(is_reported(&error), "{what}: {error}");
+                });
+            }
+        }
+    }
+}
+
 #[test]
 fn page_ids_in_the_log_below_the_high_water_slack_are_accepted() -> Result<()> {
     let folder = build(false);
