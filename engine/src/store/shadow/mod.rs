@@ -310,11 +310,8 @@ impl StoreReads for ShadowStore {
             if let Some(changed) = changed {
                 return Page::check(page, id).map(|_| Some(changed));
             }
-            let read = self.read_image(id, state, page);
-            // The page may have been written meanwhile: only then is there another try.
-            let now = self.state.lock().pages.get(id);
-            if read.is_ok() || now.written() == state.written() {
-                return read.map(Some);
+            if let Some(parts) = self.read_beside_writers(id, state, || self.read_image(id, state, page))? {
+                return Ok(Some(parts));
             }
         }
     }

@@ -309,6 +309,24 @@ impl ShadowStore {
         })
     }
 
+    /// Calls `read` for a page that was in this state. Another thread may be writing the page over the bytes that are
+    /// read, so damage counts only if it is there while no image is written. `None`: the page has been written since.
+    pub(super) fn read_beside_writers<T>(
+        &self,
+        id: PageId,
+        state: PageState,
+        mut read: impl FnMut() -> Result<T>,
+    ) -> Result<Option<T>> {
+        let was_written = || self.state.lock().pages.get(id).written() != state.written();
+        match read() {
+            Err(Error::Corrupt { .. }) => {}
+            Err(_) if was_written() => return Ok(None),
+            done => return done.map(Some),
+        }
+        let _no_image_is_written = self.generation.write();
+        if was_written() { Ok(None) } else { read().map(Some) }
+    }
+
     /// Reads dictionaries. Nothing is noted of their pages: it is too early to know which of their images count after a
     /// crash. Those of a dictionary that the superblock names are the same before and after a recovery.
     pub(super) fn load_dictionaries(&self, places: &[DictionaryPlace], is_rescue: bool) -> Result<()> {
@@ -327,22 +345,24 @@ impl ShadowStore {
             if state.image() != ImageState::Present {
                 return Ok(None);
             }
-            let named = self.with_buffer(|bytes| {
-                let half = self.geometry.half(id, state.side(), 0);
-                self.read_part(half, bytes)?;
-                match self.geometry.look(bytes, id) {
-                    SlotContent::Image { stamp, .. } if stamp.turn == state.turn() => {
-                        let content = self.geometry.short_content(bytes);
-                        Ok(content.and_then(|(encoding, content)| dictionary_of(encoding, content)))
-                    }
-                    _ => Err(wrong_checksum(id)),
-                }
-            });
-            // The page may have been written meanwhile: only then is there another try.
-            if named.is_ok() || self.state.lock().pages.get(id).written() == state.written() {
-                return named;
+            if let Some(named) = self.read_beside_writers(id, state, || self.dictionary_in(id, state))? {
+                return Ok(named);
             }
         }
+    }
+
+    /// The dictionary that the image of a page with this state names.
+    fn dictionary_in(&self, id: PageId, state: PageState) -> Result<Option<DictionaryId>> {
+        self.with_buffer(|bytes| {
+            self.read_part(self.geometry.half(id, state.side(), 0), bytes)?;
+            match self.geometry.look(bytes, id) {
+                SlotContent::Image { stamp, .. } if stamp.turn == state.turn() => {
+                    let content = self.geometry.short_content(bytes);
+                    Ok(content.and_then(|(encoding, content)| dictionary_of(encoding, content)))
+                }
+                _ => Err(wrong_checksum(id)),
+            }
+        })
     }
 
     /// The blocks of the image of a page that has this state; `None` if the page has none or cannot be read.
