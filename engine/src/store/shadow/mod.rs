@@ -85,6 +85,9 @@ struct ShadowState {
     failed: HashSet<PageId>,
     /// Those of them that may have a part of a delta in a block.
     failed_deltas: HashSet<PageId>,
+    /// Pages in whose cells a full device has left something that may not be durable, or that would be taken for damage
+    /// later; and what was known of each when it was read.
+    unsound: HashMap<PageId, KnownPage>,
     /// Pages that redo changes.
     in_log: HashSet<PageId>,
     /// Those of them that it could not read. Their slots must not be read again.
@@ -123,6 +126,12 @@ impl ShadowState {
         trims.sort_unstable();
         trims.dedup();
         trims.retain(|id| pages.get(*id).waits_for_trim());
+    }
+
+    /// Nothing may overwrite a page before a sync.
+    fn protect(&mut self, id: PageId) {
+        self.unsynced.push(id);
+        self.protected.insert(id);
     }
 
     /// A page's image is durable.
@@ -240,6 +249,7 @@ impl ShadowStore {
             protected: HashSet::new(),
             failed: HashSet::new(),
             failed_deltas: HashSet::new(),
+            unsound: HashMap::new(),
             in_log: HashSet::new(),
             unreadable: Vec::new(),
             placed: HashMap::new(),
