@@ -479,8 +479,8 @@ fn a_place_far_out_in_a_sparse_file_costs_no_more_than_any_other() {
     });
 }
 
-/// A directory of the page table that has as many policies of tables as a number can say, nearly all of them in a hole of
-/// the file.
+/// A directory of the page table that has as many policies as a number can say, nearly all of them in a hole of the
+/// file.
 #[test]
 fn policies_in_a_hole_of_the_file_take_no_memory() {
     use std::os::unix::fs::FileExt;
