@@ -479,6 +479,66 @@ fn a_place_far_out_in_a_sparse_file_costs_no_more_than_any_other() {
     });
 }
 
+/// A directory of the page table that has as many policies as a number can say, nearly all of them in a hole of the
+/// file.
+#[test]
+fn policies_in_a_hole_of_the_file_take_no_memory() {
+    use std::os::unix::fs::FileExt;
+    let folder = build(true);
+    let path = folder.path().join(NAME);
+    let file = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let end = file.metadata().unwrap().len().next_multiple_of(512);
+    let policies_len = 8 * u64::from(u32::MAX);
+    let len_of_hole = policies_len + (1 << 20);
+    if file.set_len(end + len_of_hole).is_err() {
+        return;
+    }
+    let mut bytes = vec![0; 8192];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    let [first, len] = [84, 92].map(|at| bytes::get_u64(&bytes, at));
+    let mut directory = vec![0; len as usize];
+    file.read_exact_at(&mut directory, first * 512).unwrap();
+    file.write_all_at(&directory, end).unwrap();
+    for slot in [0, 4096] {
+        assert_eq!(bytes::get_u32(&bytes, slot + 104), 0, "policies of this database");
+        bytes::put_u64(&mut bytes, slot + 84, end / 512);
+        bytes::put_u64(&mut bytes, slot + 92, len + policies_len);
+        bytes::put_u32(&mut bytes, slot + 104, u32::MAX);
+        let crc = duramen::base::checksum::checksum(&bytes[slot..slot + 4092]);
+        bytes::put_u32(&mut bytes, slot + 4092, crc);
+    }
+    file.write_all_at(&bytes, 0).unwrap();
+    drop(file);
+    bounded(|| {
+        let refused = options().open(&path).expect_err("the policies are no policies");
+        assert!(matches!(refused, Error::CorruptMeta { .. }), "{refused}");
+    });
+}
+
+/// Records that take or free more pages than an allocation map has.
+#[test]
+fn a_log_record_with_an_impossible_range_of_pages_is_rejected() {
+    let per_map = duramen::page::map_bits(PAGE_SIZE);
+    // Of map 0, and of a page that is no map.
+    let ranges = [(0, 0, 1 << 28), (0, 0, u32::MAX), (0, 7, per_map - 6), (0, per_map, 1), (0, 7, 0), (1, 7, 1)];
+    for store in [StoreKind::Table, StoreKind::Shadow] {
+        let sound = build_as(false, store, Compression::None);
+        for (map, from, count) in ranges {
+            for op in [PageOp::ClearBits { from, count }, PageOp::SetBits { from, count }] {
+                bounded(|| {
+                    let folder = tempfile::tempdir().unwrap();
+                    copy(sound.path(), folder.path());
+                    append(folder.path(), 1, &operation(map, &op));
+                    let path = folder.path().join(NAME);
+                    let what = format!("{}, {op:?} of page {map}", store.name());
+                    let error = options().open(&path).and_then(Database::close).expect_err(&what);
+                    assert!(is_reported(&error), "{what}: {error}");
+                });
+            }
+        }
+    }
+}
+
 #[test]
 fn page_ids_in_the_log_below_the_high_water_slack_are_accepted() -> Result<()> {
     let folder = build(false);

@@ -13,6 +13,7 @@ mod device;
 mod full_device;
 mod log_crash;
 mod log_segments;
+mod lost_page;
 mod lost_superblock;
 mod lost_writes;
 mod read_ahead;

@@ -428,7 +428,7 @@ fn recover(config: LogConfig, opened: &Opened, progress: &mut dyn FnMut(u64, u64
     let from = LogPosition { lsn: meta.redo, epoch: meta.epoch };
     let mut ahead = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
     store.file().secure()?;
-    let freed = Redo::first_pass(&**store, meta.store_lsn, &mut ahead)?;
+    let freed = Redo::first_pass(&**store, meta.store_lsn, meta.high_water, &mut ahead)?;
     let (log_bytes, end) = (ahead.bytes(), ahead.end_state().lsn);
     let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
     // The log is resumed before redo, which may evict pages: the end of the log may be in the file cache only.

@@ -70,6 +70,8 @@ impl ShadowStore {
         let generation = {
             // The lock waits for the writes of the old generation, so that the sync includes all of its images.
             let mut generation = self.generation.write();
+            let unsound: Vec<PageId> = self.state.lock().unsound.keys().copied().collect();
+            self.mend_unsound(unsound.into_iter())?;
             let mut guard = self.state.lock();
             let state = &mut *guard;
             check_failed_writes(state)?;

@@ -85,6 +85,9 @@ struct ShadowState {
     failed: HashSet<PageId>,
     /// Those of them that may have a part of a delta in a block.
     failed_deltas: HashSet<PageId>,
+    /// Pages in whose cells a full device has left something that may not be durable, or that would be taken for damage
+    /// later; and what was known of each when it was read.
+    unsound: HashMap<PageId, KnownPage>,
     /// Pages that redo changes.
     in_log: HashSet<PageId>,
     /// Those of them that it could not read. Their slots must not be read again.
@@ -123,6 +126,12 @@ impl ShadowState {
         trims.sort_unstable();
         trims.dedup();
         trims.retain(|id| pages.get(*id).waits_for_trim());
+    }
+
+    /// Nothing may overwrite a page before a sync.
+    fn protect(&mut self, id: PageId) {
+        self.unsynced.push(id);
+        self.protected.insert(id);
     }
 
     /// A page's image is durable.
@@ -240,6 +249,7 @@ impl ShadowStore {
             protected: HashSet::new(),
             failed: HashSet::new(),
             failed_deltas: HashSet::new(),
+            unsound: HashMap::new(),
             in_log: HashSet::new(),
             unreadable: Vec::new(),
             placed: HashMap::new(),
@@ -310,11 +320,8 @@ impl StoreReads for ShadowStore {
             if let Some(changed) = changed {
                 return Page::check(page, id).map(|_| Some(changed));
             }
-            let read = self.read_image(id, state, page);
-            // The page may have been written meanwhile: only then is there another try.
-            let now = self.state.lock().pages.get(id);
-            if read.is_ok() || now.written() == state.written() {
-                return read.map(Some);
+            if let Some(parts) = self.read_beside_writers(id, state, || self.read_image(id, state, page))? {
+                return Ok(Some(parts));
             }
         }
     }

@@ -148,6 +148,8 @@ impl ShadowStore {
     /// They may be durable as well. Then the process that has died may have overwritten what they replace, and a cut
     /// during a write over them would leave nothing. So the page is protected: a sync comes before its next write. It
     /// also makes the zeros over invalid deltas durable.
+    ///
+    /// If the device has no room, the next write of the page and the next checkpoint try again: see `unsound`.
     fn write_again(&self, id: PageId, about: KnownPage, cell: &mut Vec<u8>, page: &mut [u8]) -> Result<PageState> {
         // Another thread may have written an image since the slots were read. No thread may write one from here on.
         let _no_image_is_written = self.generation.write();
@@ -158,37 +160,64 @@ impl ShadowStore {
         let found = self.look(id, about, cell, page)?;
         let is_present = found.state().image() == ImageState::Present;
         if is_present {
-            let side = found.state().side();
-            let half = Half::of_cell(cell, side, self.geometry.slot());
-            if found.choice.unsynced {
-                let start = self.geometry.image_start(half.slot());
-                let image = half.slot().get(start..).unwrap_or_default();
-                self.put(WriteKind::Page, self.geometry.offset(id, side) + start as u64, image)?;
+            match self.make_sound(id, &found, cell) {
+                Err(cause @ Error::Full { .. }) => {
+                    tracing::warn!(%cause, page = %id, "a page that was read is written again later");
+                    self.state.lock().unsound.insert(id, about);
+                }
+                made => made?,
             }
-            for &index in &found.chain.unsynced {
-                self.put(WriteKind::Delta, self.geometry.delta_offset(id, side, index), half.block(index))?;
-            }
-            self.clear_invalid(id, &found)?;
         }
         let now = self.note_found(id, found.state());
         if is_present {
             // After the state is set, so that a sync that ends meanwhile does not count the page and forget it.
-            let mut state = self.state.lock();
-            state.unsynced.push(id);
-            state.protected.insert(id);
+            self.state.lock().protect(id);
         }
         Ok(now)
     }
 
-    /// Writes zeros over what would be taken for damage later.
-    fn clear_invalid(&self, id: PageId, found: &FoundCell) -> Result<()> {
+    /// Makes those of these pages sound whose cells are not, because the device was full. Call it before the pages are
+    /// overwritten, while no other thread writes them. It protects them, so that a sync comes first.
+    pub(super) fn mend_unsound(&self, ids: impl Iterator<Item = PageId>) -> Result<()> {
+        for id in ids {
+            let Some(about) = self.state.lock().unsound.get(&id).copied() else { continue };
+            // If the page was dropped, its next write looks at the cell.
+            let is_present = self.state.lock().pages.get(id).image() == ImageState::Present;
+            if is_present {
+                self.with_page(|page| {
+                    self.with_buffer(|cell| {
+                        let found = self.look(id, about, cell, page)?;
+                        self.make_sound(id, &found, cell)
+                    })
+                })?;
+            }
+            let mut state = self.state.lock();
+            state.unsound.remove(&id);
+            if is_present {
+                state.protect(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes again what may not be durable in the cell of a page, and clears what would be taken for damage later.
+    fn make_sound(&self, id: PageId, found: &FoundCell, cell: &[u8]) -> Result<()> {
         let side = found.state().side();
+        let half = Half::of_cell(cell, side, self.geometry.slot());
+        if found.choice.unsynced {
+            let start = self.geometry.image_start(half.slot());
+            let image = half.slot().get(start..).unwrap_or_default();
+            self.put(WriteKind::Page, self.geometry.offset(id, side) + start as u64, image)?;
+        }
+        for &index in &found.chain.unsynced {
+            self.put(WriteKind::Delta, self.geometry.delta_offset(id, side, index), half.block(index))?;
+        }
         if found.choice.other == Other::Invalid {
-            self.clear(self.geometry.half(id, side.other(), 0))?;
+            self.clear_or_trim(self.geometry.half(id, side.other(), 0))?;
         }
         for &index in &found.chain.invalid {
             let start = self.geometry.delta_offset(id, side, index);
-            self.clear(start..start + BLOCK as u64)?;
+            self.clear_or_trim(start..start + BLOCK as u64)?;
         }
         Ok(())
     }
@@ -309,6 +338,24 @@ impl ShadowStore {
         })
     }
 
+    /// Calls `read` for a page that was in this state. Another thread may be writing the page over the bytes that are
+    /// read, so damage counts only if it is there while no image is written. `None`: the page has been written since.
+    pub(super) fn read_beside_writers<T>(
+        &self,
+        id: PageId,
+        state: PageState,
+        mut read: impl FnMut() -> Result<T>,
+    ) -> Result<Option<T>> {
+        let was_written = || self.state.lock().pages.get(id).written() != state.written();
+        match read() {
+            Err(Error::Corrupt { .. }) => {}
+            Err(_) if was_written() => return Ok(None),
+            done => return done.map(Some),
+        }
+        let _no_image_is_written = self.generation.write();
+        if was_written() { Ok(None) } else { read().map(Some) }
+    }
+
     /// Reads dictionaries. Nothing is noted of their pages: it is too early to know which of their images count after a
     /// crash. Those of a dictionary that the superblock names are the same before and after a recovery.
     pub(super) fn load_dictionaries(&self, places: &[DictionaryPlace], is_rescue: bool) -> Result<()> {
@@ -327,22 +374,24 @@ impl ShadowStore {
             if state.image() != ImageState::Present {
                 return Ok(None);
             }
-            let named = self.with_buffer(|bytes| {
-                let half = self.geometry.half(id, state.side(), 0);
-                self.read_part(half, bytes)?;
-                match self.geometry.look(bytes, id) {
-                    SlotContent::Image { stamp, .. } if stamp.turn == state.turn() => {
-                        let content = self.geometry.short_content(bytes);
-                        Ok(content.and_then(|(encoding, content)| dictionary_of(encoding, content)))
-                    }
-                    _ => Err(wrong_checksum(id)),
-                }
-            });
-            // The page may have been written meanwhile: only then is there another try.
-            if named.is_ok() || self.state.lock().pages.get(id).written() == state.written() {
-                return named;
+            if let Some(named) = self.read_beside_writers(id, state, || self.dictionary_in(id, state))? {
+                return Ok(named);
             }
         }
+    }
+
+    /// The dictionary that the image of a page with this state names.
+    fn dictionary_in(&self, id: PageId, state: PageState) -> Result<Option<DictionaryId>> {
+        self.with_buffer(|bytes| {
+            self.read_part(self.geometry.half(id, state.side(), 0), bytes)?;
+            match self.geometry.look(bytes, id) {
+                SlotContent::Image { stamp, .. } if stamp.turn == state.turn() => {
+                    let content = self.geometry.short_content(bytes);
+                    Ok(content.and_then(|(encoding, content)| dictionary_of(encoding, content)))
+                }
+                _ => Err(wrong_checksum(id)),
+            }
+        })
     }
 
     /// The blocks of the image of a page that has this state; `None` if the page has none or cannot be read.

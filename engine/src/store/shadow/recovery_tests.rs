@@ -2,11 +2,11 @@
 //! recoveries that are cut.
 
 use super::states::Used;
-use super::tests::{ID, store_with};
+use super::tests::{ID, store_on, store_with};
 use super::*;
 use crate::io::{MemoryDisk, SECTOR};
 use crate::store::StoreKind;
-use crate::store::tests::{disk, meta_of};
+use crate::store::tests::{disk, meta_of, sample_of};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -216,4 +216,32 @@ fn a_recovery_overwrites_no_image_that_may_have_been_durable() {
         life.rewrite_durably();
         cut_twice(&mut life, is_whole);
     }
+}
+
+#[test]
+fn a_recovery_syncs_once_before_it_overwrites_all_that_it_has_read() {
+    let disk = disk();
+    let (store, page) = store_on(disk.clone(), 1);
+    let ids = || (20..30).map(PageId);
+    let with = |id: PageId, lsn| sample_of(page.len(), id.0, lsn, 10);
+    for lsn in [11, 12] {
+        ids().for_each(|id| store.write(id, &with(id, lsn)).unwrap());
+        store.sync_images().unwrap();
+    }
+    drop(store);
+    let store = ShadowStore::open(DatabaseFile::open(disk.clone(), Path::new("db")).unwrap()).unwrap();
+    store.note_log_end(WHOLE).unwrap();
+    let mut read = vec![0; page.len()];
+    for id in ids() {
+        store.note_in_log(id);
+        assert!(store.read(id, &mut read).unwrap().is_some() && read == with(id, 12));
+    }
+    let begun = disk.syncs();
+    let syncs_after_writing = |ids: &mut dyn Iterator<Item = PageId>, lsn| {
+        ids.for_each(|id| store.write(id, &with(id, lsn)).unwrap());
+        disk.syncs() - begun
+    };
+    assert_eq!(syncs_after_writing(&mut (50..52).map(PageId), 13), 0, "pages that the recovery has not read");
+    assert_eq!(syncs_after_writing(&mut ids(), 13), 1);
+    assert_eq!(syncs_after_writing(&mut ids(), 14), 1, "pages that it has written since");
 }

@@ -8,7 +8,7 @@ use super::states::Used;
 use super::*;
 use crate::base::TableId;
 use crate::base::bytes::{put_u8, put_u32};
-use crate::io::{FileVolume, OpenMode, Volume};
+use crate::io::{FileVolume, OpenMode, SECTOR, Volume};
 use crate::store::compress::Encoding;
 use crate::store::page_store::Base;
 use crate::store::tests::{SAMPLE_TABLE, disk, meta_of, sample_of};
@@ -430,6 +430,38 @@ fn policies_are_kept_in_the_superblock_as_far_as_there_is_room() {
     store.finish(store.begin_checkpoint(), store.file.meta()).unwrap();
     let kept = open_large(&disk).compression.policies();
     assert!(kept.len() > 300 && kept[..] == store.compression.policies()[..kept.len()]);
+}
+
+/// Another thread writes the page over its image, and has written a part of it.
+#[test]
+fn an_image_that_is_being_written_is_not_taken_for_damage() {
+    let disk: Arc<dyn Disk> = disk();
+    let store = compressing(disk.clone(), Compression::Lz4, Target::Fit);
+    let page = mixed(10, 15_000);
+    store.write(ID, &page).unwrap();
+    let start = store.geometry.offset(ID, store.state_of(ID).side());
+    let mut whole = vec![0; BLOCK];
+    disk.read_at(start, &mut whole).unwrap();
+    let mut read = vec![0; page.len()];
+    let reads: [&mut (dyn FnMut() -> Result<()> + Send); 2] =
+        [&mut || store.dictionary_of(ID).map(drop), &mut || store.read(ID, &mut read).map(drop)];
+    for read in reads {
+        let image_is_written = store.generation.read();
+        disk.write_at(start, &[7; SECTOR]).unwrap();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(read);
+            // It waits for the write, or has ended.
+            let begun = std::time::Instant::now();
+            while !reader.is_finished() && begun.elapsed().as_millis() < 200 {
+                std::thread::yield_now();
+            }
+            disk.write_at(start, &whole).unwrap();
+            drop(image_is_written);
+            reader.join().unwrap().unwrap();
+        });
+    }
+    disk.write_at(start, &[7; SECTOR]).unwrap();
+    assert!(matches!(store.dictionary_of(ID), Err(Error::Corrupt { page: ID, .. })), "no thread writes it");
 }
 
 /// Any bytes in a slot with a valid checksum give the page or a typed error.

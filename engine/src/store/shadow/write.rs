@@ -187,6 +187,7 @@ impl ShadowStore {
     fn write_parts(&self, parts: &[QueuedPage], bytes: &mut [u8], kept: bool) -> Result<()> {
         self.make_way(parts.iter().map(|part| part.id))?;
         let generation = self.generation.read();
+        self.mend_unsound(parts.iter().map(|part| part.id))?;
         self.settle(parts.iter().map(|part| part.id))?;
         for part in parts {
             let bytes = range_mut(bytes, part.bytes.clone());
@@ -280,16 +281,34 @@ impl ShadowStore {
     /// Makes a cell read as zeros. It trims the cell before it writes zeros: zeros take space on a device that may be
     /// full, and [`ShadowStore::ensure_room`] counts one slot for a page.
     pub(super) fn empty(&self, cell: Range<u64>) -> Result<()> {
-        self.trim(cell.clone());
-        let is_empty = self.with_buffer(|bytes| {
-            self.read_part(cell.clone(), bytes)?;
+        if self.trim_to_zeros(cell.clone())? { Ok(()) } else { self.clear(cell) }
+    }
+
+    /// Writes zeros over slots or delta blocks. On a full device, where zeros may take space, it trims them.
+    pub(super) fn clear_or_trim(&self, part: Range<u64>) -> Result<()> {
+        match self.clear(part.clone()) {
+            Err(full @ Error::Full { .. }) => {
+                if self.trim_to_zeros(part)? {
+                    Ok(())
+                } else {
+                    Err(full)
+                }
+            }
+            cleared => cleared,
+        }
+    }
+
+    /// Trims slots or delta blocks; true if they then read as zeros.
+    fn trim_to_zeros(&self, part: Range<u64>) -> Result<bool> {
+        self.trim(part.clone());
+        self.with_buffer(|bytes| {
+            self.read_part(part, bytes)?;
             Ok(are_zero(bytes))
-        })?;
-        if is_empty { Ok(()) } else { self.clear(cell) }
+        })
     }
 
     /// Writes zeros over slots or delta blocks.
-    pub(super) fn clear(&self, part: Range<u64>) -> Result<()> {
+    fn clear(&self, part: Range<u64>) -> Result<()> {
         self.clear_as(WriteKind::Page, part)
     }
 

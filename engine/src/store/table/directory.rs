@@ -104,7 +104,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Bytes of the locations of groups.
+    /// Bytes of the locations of groups, which are at its start.
     pub(crate) fn groups_len(&self) -> u64 {
         self.len.saturating_sub(self.policies_len() + self.dictionaries_len())
     }
@@ -114,7 +114,8 @@ impl Directory {
         u64::from(self.dictionaries) * DICTIONARY_BYTES as u64
     }
 
-    fn policies_len(&self) -> u64 {
+    /// Bytes of the policies, which are between the two.
+    pub(crate) fn policies_len(&self) -> u64 {
         u64::from(self.policies) * POLICY_BYTES as u64
     }
 

@@ -11,12 +11,15 @@ use super::page_table::{Missing, WithImage};
 use super::place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use super::space::Space;
 use super::{PageTableState, TableParts};
-use crate::base::checksum::checksum;
+use crate::base::checksum::{chained, checksum};
 use crate::base::{PageId, Result};
 use crate::io::Disk;
-use crate::store::compress::{DictionaryPlace, Policies, decode_dictionaries, decode_policies};
+use crate::store::compress::{DictionaryPlace, POLICY_BYTES, Policies, decode_dictionaries, decode_policies};
 use crate::store::file::DatabaseFile;
 use std::ops::Range;
+
+/// Bytes of policies that are read together.
+const POLICIES_TOGETHER: u64 = 4096 * POLICY_BYTES as u64;
 
 /// The first and the last page of chunks.
 pub(super) fn pages_of(chunks: &Range<usize>) -> (usize, usize) {
@@ -220,6 +223,47 @@ pub(super) fn load_table(source: &TableSource<'_>, parts: &mut TableParts, readi
     Ok(loaded)
 }
 
+/// Reads the directory piece by piece.
+struct DirectoryReader<'a> {
+    disk: &'a dyn Disk,
+    /// Byte offset of the next piece.
+    at: u64,
+    /// The checksum of all pieces so far.
+    crc: u32,
+    bytes: Vec<u8>,
+}
+
+impl DirectoryReader<'_> {
+    fn read(&mut self, len: u64) -> Result<&[u8]> {
+        self.bytes.resize(usize::try_from(len).unwrap_or(0), 0);
+        self.disk.read_at(self.at, &mut self.bytes)?;
+        self.at += len;
+        self.crc = chained(self.crc, &self.bytes);
+        Ok(&self.bytes)
+    }
+
+    /// Reads the policies, which are in the order of their tables. A hole of the file holds no two of them in order, so
+    /// a number of policies costs no more memory than the file has bytes.
+    fn read_policies(&mut self, mut left: u64) -> Result<Policies> {
+        let (mut policies, mut last) = (Policies::new(), None);
+        while left > 0 {
+            let len = left.min(POLICIES_TOGETHER);
+            for (table, policy) in decode_policies(self.read(len)?).map_err(corrupt)? {
+                if last.is_some_and(|last| table.0 <= last) {
+                    return Err(corrupt(format!(
+                        "the policies in its directory are not in order at table {}",
+                        table.0
+                    )));
+                }
+                last = Some(table.0);
+                policies.insert(table, policy);
+            }
+            left -= len;
+        }
+        Ok(policies)
+    }
+}
+
 /// The state of loading groups and chunks.
 struct Loader<'a> {
     disk: &'a dyn Disk,
@@ -275,17 +319,15 @@ impl Loader<'_> {
             return Err(corrupt(format!("its directory covers more than {high_water} pages")));
         }
         self.take(directory.extent(), || "its directory".into())?;
-        let mut bytes = vec![0; usize::try_from(directory.len).unwrap_or(0)];
-        self.disk.read_at(directory.extent().offset(), &mut bytes)?;
-        if checksum(&bytes) != directory.crc {
+        let mut reader =
+            DirectoryReader { disk: self.disk, at: directory.extent().offset(), crc: 0, bytes: Vec::new() };
+        let groups = reader.read(directory.groups_len())?.to_vec();
+        let policies = reader.read_policies(directory.policies_len())?;
+        let dictionaries = decode_dictionaries(reader.read(directory.dictionaries_len())?);
+        if reader.crc != directory.crc {
             return Err(corrupt("its directory has a wrong checksum".into()));
         }
-        let part = |len: u64| usize::try_from(len).unwrap_or(0).min(bytes.len());
-        let (groups, rest) = bytes.split_at(part(directory.groups_len()));
-        let (policies, dictionaries) = rest.split_at(rest.len().saturating_sub(part(directory.dictionaries_len())));
-        let policies = decode_policies(policies).map_err(corrupt)?.into_iter().collect();
-        let loaded = Loaded { damaged: Vec::new(), policies, dictionaries: decode_dictionaries(dictionaries) };
-        Ok((decode_directory(groups)?, loaded))
+        Ok((decode_directory(&groups)?, Loaded { damaged: Vec::new(), policies, dictionaries }))
     }
 
     /// Reads a group, whose location is in the directory, and its chunks.

@@ -64,6 +64,7 @@ pub(super) struct Failing {
     room: AtomicU64,
     /// Each of the next writes waits at one of these.
     barriers: Mutex<VecDeque<Arc<Barrier>>>,
+    syncs: AtomicUsize,
 }
 
 impl Failing {
@@ -95,6 +96,11 @@ impl Failing {
     pub(super) fn break_next_after(&self, bytes: usize) {
         self.is_broken.store(true, Ordering::SeqCst);
         self.arm(0, bytes);
+    }
+
+    /// How many syncs there were.
+    pub(super) fn syncs(&self) -> usize {
+        self.syncs.load(Ordering::SeqCst)
     }
 
     fn arm(&self, left: i64, reaches: usize) {
@@ -133,6 +139,7 @@ impl Disk for Failing {
         self.disk.write_as(kind, offset, buf)
     }
     fn sync(&self) -> Result<()> {
+        self.syncs.fetch_add(1, Ordering::SeqCst);
         self.disk.sync()
     }
     fn trim(&self, offset: u64, len: u64) -> Result<()> {
@@ -154,8 +161,8 @@ impl Disk for Failing {
 
 pub(super) fn disk() -> Arc<Failing> {
     let (disk, barriers) = (Arc::new(MemoryDisk::new()), Mutex::default());
-    let (reaches, is_broken) = (AtomicUsize::new(0), AtomicBool::new(false));
-    Arc::new(Failing { disk, left: AtomicI64::new(-1), reaches, is_broken, room: u64::MAX.into(), barriers })
+    let (reaches, is_broken, syncs) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicUsize::new(0));
+    Arc::new(Failing { disk, left: AtomicI64::new(-1), reaches, is_broken, room: u64::MAX.into(), barriers, syncs })
 }
 
 fn create(kind: StoreKind, disk: &Arc<Failing>) -> Arc<dyn PageStore> {

@@ -21,7 +21,8 @@ use crate::store::{ID_SLACK, PageStore, PlaceBytes, Pool, WriteGuard};
 use crate::txn::stats::Recovery;
 use logical::{LogicalReader, LogicalTransaction};
 use record::{LOGICAL, LogRecord, OPERATIONS};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::time::Duration;
 
 /// The limits of the part of the log that redo reads before it applies it: the number of changed pages, and bytes.
@@ -75,6 +76,9 @@ pub(crate) struct Redo<'a> {
     pieces: LogicalReader,
     /// Pages that could not be read. Their operations are lost with them, but not the rest of the database.
     broken: BTreeSet<PageId>,
+    /// Pages without content that the log changes, with the first such operation. An earlier recovery that was cut off
+    /// may have emptied a page that it could not read. That costs nothing if a later record formats or frees the page.
+    missing: BTreeMap<PageId, Lsn>,
     /// The store was opened with [`store::open_damaged`](crate::store::open_damaged): what does not fit is left out.
     is_rescue: bool,
     found: Redone,
@@ -84,9 +88,10 @@ impl<'a> Redo<'a> {
     /// Redo onto `pool`. Its store has the state that a checkpoint froze at `store_lsn`. That state has no page
     /// from `high_water` on.
     pub(crate) fn new(pool: &'a Pool, store: &'a dyn PageStore, store_lsn: Lsn, high_water: u32) -> Redo<'a> {
-        let limit = high_water.saturating_add(ID_SLACK);
-        let (pieces, broken, found) = (LogicalReader::default(), BTreeSet::new(), Redone::default());
-        Redo { pool, store, store_lsn, limit, pieces, broken, is_rescue: false, found }
+        let limit = limit_of(high_water);
+        let (pieces, found) = (LogicalReader::default(), Redone::default());
+        let (broken, missing) = (BTreeSet::new(), BTreeMap::new());
+        Redo { pool, store, store_lsn, limit, pieces, broken, missing, is_rescue: false, found }
     }
 
     /// Leaves out the pages that cannot be read or do not fit the log, and their operations.
@@ -104,8 +109,14 @@ impl<'a> Redo<'a> {
     /// the pages that the log frees, if the store does not use ids again before the redo point is beyond the operation
     /// that frees them. Such a store may have images of these pages that are older than the redo point, because freed
     /// pages are not written.
-    pub(crate) fn first_pass(store: &dyn PageStore, store_lsn: Lsn, reader: &mut LogReader) -> Result<IdRanges> {
+    pub(crate) fn first_pass(
+        store: &dyn PageStore,
+        store_lsn: Lsn,
+        high_water: u32,
+        reader: &mut LogReader,
+    ) -> Result<IdRanges> {
         let (mut pieces, mut freed) = (LogicalReader::default(), IdRanges::default());
+        let (page_size, limit) = (store.file().page_size(), limit_of(high_water));
         while let Some(batch) = reader.next()? {
             if batch.kind == LOGICAL {
                 if let Some(transaction) = pieces.push(&batch.payload, batch.start)?
@@ -123,14 +134,13 @@ impl<'a> Redo<'a> {
                     LogRecord::Operation { page, op: PageOp::ClearBits { from, count } }
                         if !store.file().kind().reuses_ids() =>
                     {
-                        let first = page.0.saturating_add(from);
-                        freed.add(first..first.saturating_add(count));
+                        freed.add(ids_of_bits(page, from, count, page_size, limit, lsn)?);
                     }
                     LogRecord::Operation { page, op: PageOp::SetBits { from, count } }
                         if !store.file().kind().reuses_ids() =>
                     {
-                        let first = page.0.saturating_add(from);
-                        if let Some(id) = freed.first_of(first..first.saturating_add(count)) {
+                        let taken = ids_of_bits(page, from, count, page_size, limit, lsn)?;
+                        if let Some(id) = freed.first_of(taken) {
                             let what = format!("it reuses page {id}, which it frees: a newer superblock is lost");
                             return Err(Error::CorruptLog { lsn, what });
                         }
@@ -160,6 +170,7 @@ impl<'a> Redo<'a> {
                 batches.push(batch);
             }
             if batches.is_empty() {
+                self.check_missing()?;
                 self.check_broken()?;
                 self.found.log_bytes = reader.bytes();
                 return Ok(self.found);
@@ -168,6 +179,23 @@ impl<'a> Redo<'a> {
             self.pool.will_read(pages.into_iter());
             batches.iter().try_for_each(|batch| self.batch(batch))?;
         }
+    }
+
+    /// Fails if the log changes a page that does not exist, and no later record formats or frees it.
+    fn check_missing(&self) -> Result<()> {
+        match self.missing.first_key_value() {
+            Some((id, lsn)) => {
+                let what = format!("it changes page {id}, which does not exist");
+                Err(Error::CorruptLog { lsn: *lsn, what })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The page gets new content, or none: it does not matter what it had.
+    fn forget_loss(&mut self, id: PageId) {
+        self.broken.remove(&id);
+        self.missing.remove(&id);
     }
 
     /// Fails unless each page that could not be read is still damaged or missing. The operations of such a page were
@@ -257,7 +285,7 @@ impl<'a> Redo<'a> {
     /// before.
     fn install(&mut self, page: PageId, place: PlaceBytes, lsn: Lsn) -> Result<()> {
         if self.store.install(page, place, lsn)? {
-            self.broken.remove(&page);
+            self.forget_loss(page);
             self.pool.forget(page);
         }
         Ok(())
@@ -266,8 +294,7 @@ impl<'a> Redo<'a> {
     /// Notes a page id of the log. An id that cannot exist is an error, so that it cannot make any structure grow.
     fn note_page(&mut self, page: PageId, lsn: Lsn) -> Result<()> {
         if page.0 >= self.limit {
-            let what = format!("it refers to page {page}, but page ids are below {}", self.limit);
-            return Err(Error::CorruptLog { lsn, what });
+            return Err(beyond_limit(page, self.limit, lsn));
         }
         self.found.high = self.found.high.max(page.0 + 1);
         Ok(())
@@ -285,20 +312,17 @@ impl<'a> Redo<'a> {
             self.found.new_maps += 1;
         }
         if matches!(op, PageOp::Format { .. }) {
-            self.broken.remove(&id);
-        } else if self.broken.contains(&id) {
+            self.forget_loss(id);
+        } else if self.broken.contains(&id) || self.missing.contains_key(&id) {
             return Ok(());
         }
         self.apply(id, op, lsn)?;
         match *op {
             PageOp::SetBits { from, count } | PageOp::ClearBits { from, count } => {
-                let per_map = ids_per_map(self.pool.page_size());
-                if !id.0.is_multiple_of(per_map) || count == 0 || from.saturating_add(count) > per_map {
-                    return Err(not_applicable(id, lsn));
-                }
+                let ids = ids_of_bits(id, from, count, self.pool.page_size(), self.limit, lsn)?;
                 match op {
-                    PageOp::ClearBits { .. } => self.freed(id, from, count, lsn)?,
-                    _ => self.note_page(PageId(id.0.saturating_add(from).saturating_add(count - 1)), lsn)?,
+                    PageOp::ClearBits { .. } => self.freed(ids, lsn)?,
+                    _ => self.note_page(PageId(ids.end - 1), lsn)?,
                 }
             }
             _ => {}
@@ -326,7 +350,10 @@ impl<'a> Redo<'a> {
         let mut page = match known {
             Some(page) => page,
             None if is_format => self.pool.create(id)?,
-            None => return self.skip_missing(id, op, lsn),
+            None => {
+                self.skip_missing(id, op, lsn);
+                return Ok(());
+            }
         };
         self.found.pages.insert(id);
         if Page::new(&page).lsn() >= lsn {
@@ -363,8 +390,8 @@ impl<'a> Redo<'a> {
         self.set_aside(id)
     }
 
-    /// Skips an operation of a page that has no content, or fails if that is impossible.
-    fn skip_missing(&mut self, id: PageId, op: &PageOp<'_>, lsn: Lsn) -> Result<()> {
+    /// Skips an operation of a page that has no content.
+    fn skip_missing(&mut self, id: PageId, op: &PageOp<'_>, lsn: Lsn) {
         if matches!(op, PageOp::SetBits { .. } | PageOp::ClearBits { .. }) {
             // Maps are never freed: this one is lost. The database can be read without it.
             self.found.lost_map = Some(id);
@@ -375,10 +402,8 @@ impl<'a> Redo<'a> {
         } else if self.is_rescue {
             self.broken.insert(id);
         } else {
-            let what = format!("it changes page {id}, which does not exist");
-            return Err(Error::CorruptLog { lsn, what });
+            self.missing.insert(id, lsn);
         }
-        Ok(())
     }
 
     /// Discards a page whose state does not fit the log. In a rescue the page that was found may be older than the
@@ -412,17 +437,43 @@ impl<'a> Redo<'a> {
     /// Drops pages that the log frees, unless their present content is newer. The store's state of the checkpoint does
     /// not have them if they were freed before it, but redo may have created them again, and the pool may have evicted
     /// them.
-    fn freed(&mut self, map: PageId, from: u32, count: u32, lsn: Lsn) -> Result<()> {
-        for id in (from..from.saturating_add(count)).map(|bit| PageId(map.0.saturating_add(bit))) {
+    fn freed(&mut self, ids: Range<u32>, lsn: Lsn) -> Result<()> {
+        for id in ids.map(PageId) {
             let is_known = || self.pool.is_resident(id) || self.found.pages.contains(id) && self.store.may_exist(id);
             let stale = || is_known() && self.pool.read(id).is_ok_and(|page| Page::new(&page).lsn() < lsn);
             if lsn >= self.store_lsn || stale() {
-                self.broken.remove(&id);
+                self.forget_loss(id);
                 self.pool.forget(id);
                 self.store.drop_page(id)?;
             }
         }
         Ok(())
+    }
+}
+
+/// The log must not refer to pages from here on, if the store's state of the checkpoint has no page from `high_water`
+/// on.
+fn limit_of(high_water: u32) -> u32 {
+    high_water.saturating_add(ID_SLACK)
+}
+
+/// The error of a record with a page id that cannot exist.
+fn beyond_limit(page: PageId, limit: u32, lsn: Lsn) -> Error {
+    Error::CorruptLog { lsn, what: format!("it refers to page {page}, but page ids are below {limit}") }
+}
+
+/// The pages of some bits of an allocation map; at least one. An error if they are not bits of one map, or if their ids
+/// cannot exist. So a record costs no more memory and time than a map has bits.
+fn ids_of_bits(map: PageId, from: u32, count: u32, page_size: usize, limit: u32, lsn: Lsn) -> Result<Range<u32>> {
+    let per_map = ids_per_map(page_size);
+    if !map.0.is_multiple_of(per_map) || count == 0 || from.saturating_add(count) > per_map {
+        return Err(not_applicable(map, lsn));
+    }
+    let first = map.0.saturating_add(from);
+    let end = first.saturating_add(count);
+    match end > limit {
+        true => Err(beyond_limit(PageId(end - 1), limit, lsn)),
+        false => Ok(first..end),
     }
 }
 

@@ -169,11 +169,10 @@ fn replay(opened: &Opened, config: &LogConfig) -> Result<(Redone, Option<Error>)
     let Meta { clean, redo, epoch, store_lsn, last, high_water, .. } = *meta;
     let from = if clean { next_epoch(meta) } else { LogPosition { lsn: redo, epoch } };
     let read = || log::read_damaged(config.clone(), from, last)?.ok_or_else(|| missing_log(config));
-    let freed = Redo::first_pass(&**store, store_lsn, &mut read()?)?;
+    let high_water = high_water.max(store.ids_end());
+    let freed = Redo::first_pass(&**store, store_lsn, high_water, &mut read()?)?;
     let mut reader = read()?;
-    let redone = Redo::new(pool, &**store, store_lsn, high_water.max(store.ids_end()))
-        .of_damaged()
-        .without(freed)
-        .run(&mut reader, &mut |_| ())?;
+    let redone =
+        Redo::new(pool, &**store, store_lsn, high_water).of_damaged().without(freed).run(&mut reader, &mut |_| ())?;
     Ok((redone, reader.take_damage()))
 }

@@ -1,6 +1,7 @@
 //! Damaged files: every flipped bit, every cut, gives a typed error or the pages as they were, and never a panic.
 
 use super::*;
+use crate::base::TableId;
 use crate::store::table::encoding::{GROUP_CHUNKS, encode_group};
 use crate::store::{Compression, PagePolicy, PageSource, Target, open_damaged};
 use proptest::prelude::*;
@@ -134,6 +135,37 @@ fn a_place_far_beyond_the_file_takes_no_memory() {
     store.finish(store.begin_checkpoint(), meta()).unwrap();
     let found = open(&disk).map(|_| ());
     assert!(matches!(&found, Err(Error::CorruptMeta { why, .. }) if why.contains("beyond")), "{found:?}");
+}
+
+/// Policies are read in pieces of 4096.
+#[test]
+fn policies_that_are_not_in_the_order_of_their_tables_are_refused() {
+    let policies = |tables: &[u32]| {
+        let policy = PagePolicy { compression: Compression::Lz4, ..PagePolicy::default() };
+        let named: Vec<_> = tables.iter().map(|table| (TableId(*table), policy)).collect();
+        crate::store::compress::encode_policies(&named)
+    };
+    let read = |tables: &[u32]| {
+        let bytes = &policies(tables)[..];
+        let disk = disk();
+        let store = create(&disk);
+        store.finish(store.begin_checkpoint(), meta()).unwrap();
+        let first = disk.size().unwrap().div_ceil(GRAIN as u64);
+        disk.write_at(first * GRAIN as u64, bytes).unwrap();
+        disk.resize(disk.size().unwrap().next_multiple_of(GRAIN as u64)).unwrap();
+        let (len, policies) = (bytes.len() as u64, tables.len() as u32);
+        let directory = Directory { first, len, crc: checksum(bytes), policies, dictionaries: 0, map: None };
+        store.file.change().unwrap().write(meta(), directory.encode()).unwrap();
+        drop(store);
+        open(&disk).map(|store| store.compression().unwrap().policy_count())
+    };
+    let many: Vec<u32> = (1..10_000).collect();
+    assert_eq!(read(&many).unwrap(), 9999);
+    let twice: Vec<u32> = (1..=4096).chain(4096..5000).collect();
+    for tables in [&[0, 0][..], &[1, 2, 2], &[1, 3, 2], &twice] {
+        let found = read(tables);
+        assert!(matches!(&found, Err(Error::CorruptMeta { why, .. }) if why.contains("order")), "{found:?}");
+    }
 }
 
 #[test]
