@@ -3,22 +3,19 @@
 
 use crate::base::{Error, Lsn, Result};
 use parking_lot::{Condvar, Mutex};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The state that threads wait on.
 #[derive(Debug)]
 pub(super) struct GroupCommit {
     durable: AtomicU64,
-    state: Mutex<LeaderState>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct LeaderState {
+    /// The cause for which the log was stopped.
+    poison: OnceLock<String>,
     /// True if a thread has the role of the leader. Only the leader syncs. If two syncs of a file ran at the same time,
     /// the system could report a failure to only one of them.
-    led: bool,
-    poison: Option<String>,
+    led: Mutex<bool>,
+    changed: Condvar,
 }
 
 impl GroupCommit {
@@ -26,7 +23,8 @@ impl GroupCommit {
     pub(super) fn new(durable: Lsn) -> GroupCommit {
         GroupCommit {
             durable: AtomicU64::new(durable.0),
-            state: Mutex::new(LeaderState::default()),
+            poison: OnceLock::new(),
+            led: Mutex::new(false),
             changed: Condvar::new(),
         }
     }
@@ -38,17 +36,15 @@ impl GroupCommit {
 
     /// Stops the log. The first cause is kept.
     pub(super) fn poison(&self, cause: String) {
-        let mut state = self.state.lock();
-        if state.poison.is_none() {
-            state.poison = Some(cause);
-        }
-        drop(state);
+        self.poison.get_or_init(|| cause);
+        // A thread that has found no cause waits by now.
+        drop(self.led.lock());
         self.changed.notify_all();
     }
 
     /// The cause for which the log was stopped, if it was.
     pub(super) fn cause(&self) -> Option<String> {
-        self.state.lock().poison.clone()
+        self.poison.get().cloned()
     }
 
     /// An error if the log has been stopped.
@@ -61,32 +57,28 @@ impl GroupCommit {
 
     /// Returns `None` when all bytes before `lsn` are durable, or the role of the leader, whose holder must sync.
     pub(super) fn wait_or_lead(&self, lsn: Lsn) -> Result<Option<Leader<'_>>> {
-        let mut state = self.state.lock();
+        let mut led = self.led.lock();
         loop {
             if self.durable() >= lsn {
                 return Ok(None);
             }
-            if let Some(cause) = &state.poison {
-                return Err(Error::Poisoned { cause: cause.clone() });
-            }
-            if !state.led {
-                state.led = true;
+            self.check()?;
+            if !*led {
+                *led = true;
                 return Ok(Some(Leader { group: self }));
             }
-            self.changed.wait(&mut state);
+            self.changed.wait(&mut led);
         }
     }
 
     /// Returns the role of the leader, even if everything is durable already.
     pub(super) fn lead(&self) -> Result<Leader<'_>> {
-        let mut state = self.state.lock();
-        while state.led && state.poison.is_none() {
-            self.changed.wait(&mut state);
+        let mut led = self.led.lock();
+        while *led && self.poison.get().is_none() {
+            self.changed.wait(&mut led);
         }
-        if let Some(cause) = &state.poison {
-            return Err(Error::Poisoned { cause: cause.clone() });
-        }
-        state.led = true;
+        self.check()?;
+        *led = true;
         Ok(Leader { group: self })
     }
 }
@@ -112,7 +104,7 @@ impl Leader<'_> {
 
 impl Drop for Leader<'_> {
     fn drop(&mut self) {
-        self.group.state.lock().led = false;
+        *self.group.led.lock() = false;
         self.group.changed.notify_all();
     }
 }

@@ -6,7 +6,7 @@ use super::half::Half;
 use super::slot::{ImageStamp, Side, SlotContent};
 use super::states::{ImageState, PageState, Used};
 use super::{CompressionBuffers, ShadowStore};
-use crate::base::bytes::are_zero;
+use crate::base::bytes::{are_zero, range_mut};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, WriteKind};
 use crate::page::{Page, unpack};
@@ -15,6 +15,7 @@ use crate::store::compress::{
     DecompressError, DictionaryId, DictionaryPlace, Encoding, dictionary_of, load_dictionaries,
 };
 use crate::store::name;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -81,13 +82,18 @@ impl ShadowStore {
 
     /// The same, with zeros in front of `needed`, which ends where the part ends.
     fn read_part_of(&self, part: Range<u64>, needed: Range<u64>, buffer: &mut Vec<u8>) -> Result<()> {
-        let len = |range: &Range<u64>| usize::try_from(range.end - range.start).unwrap_or(0);
-        buffer.clear();
-        buffer.resize(len(&part), 0);
-        let end = self.file.disk().size()?.clamp(needed.start, needed.end);
-        let front = len(&(part.start..needed.start));
-        let there = front..front + len(&(needed.start..end));
-        self.file.disk().read_at(needed.start, buffer.get_mut(there).unwrap_or_default())
+        let len = |range: Range<u64>| usize::try_from(range.end - range.start).unwrap_or(0);
+        let (front, whole) = (len(part.start..needed.start), len(part));
+        buffer.resize(whole, 0);
+        range_mut(buffer, 0..front).fill(0);
+        let read = self.file.disk().read_at(needed.start, range_mut(buffer, front..whole));
+        if !matches!(&read, Err(Error::Io { source, .. }) if source.kind() == ErrorKind::UnexpectedEof) {
+            return read;
+        }
+        // Few reads are at the end of the file, so only they ask for its length.
+        let end = front + len(needed.start..self.file.disk().size()?.clamp(needed.start, needed.end));
+        range_mut(buffer, end..whole).fill(0);
+        self.file.disk().read_at(needed.start, range_mut(buffer, front..end))
     }
 
     /// Makes `page` the page in a slot with a sound image of this LSN.

@@ -55,9 +55,11 @@ impl Engine {
     /// Drops the content of freed pages. Their ids can be taken again when the store permits it. A page that the store
     /// cannot drop keeps its id and its place until a later checkpoint, which tries again.
     pub(crate) fn release_pages(&self, pages: &[PageId]) {
-        if !pages.is_empty() {
-            self.frees.fetch_add(1, Ordering::AcqRel);
+        // Most commits free no page.
+        if pages.is_empty() {
+            return;
         }
+        self.frees.fetch_add(1, Ordering::AcqRel);
         let at_once = self.store.as_ref().is_none_or(|store| store.file().kind().reuses_ids());
         let (mut free, mut later, mut has_failed) = (Vec::new(), Vec::new(), false);
         for &id in pages {
