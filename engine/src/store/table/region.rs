@@ -93,13 +93,14 @@ impl Region {
         Err(longest)
     }
 
-    /// The first free run from position `from` on that has at least `grains` from a multiple of `align`: this multiple,
-    /// and the end of the run.
+    /// The first free run that ends after position `from` and has at least `grains` from a multiple of `align`: this
+    /// multiple, and the end of the run.
     pub(crate) fn find_from(&self, from: u32, grains: u32, align: u32) -> Option<(u32, u32)> {
         let mut at = from;
         while at < REGION {
             let start = self.next(at, false);
             at = self.next(start, true);
+            let start = self.after_last_used(start);
             let aligned = start.next_multiple_of(align);
             if start < REGION && aligned + grains <= at {
                 return Some((aligned, at));

@@ -35,8 +35,11 @@ impl NextRun {
 }
 
 impl PlaceAllocator {
-    /// The next free run for images of `most` grains together, of which the first has `size`, among the regions that
-    /// begin before grain `limit`: at least as long as the search with this number looks for, or as all images are.
+    /// The next free run for images of `most` grains together, of which the first has `size`: at least as long as the
+    /// search with this number looks for, or as all images are, and with that length before grain `limit`.
+    ///
+    /// It begins where a free run begins, so that it leaves no second piece of this run, in which no image may have
+    /// room.
     pub(super) fn next_run(&mut self, search: usize, size: u32, most: u32, limit: u64) -> Option<Extent> {
         let search = self.next_runs.get_mut(search)?;
         let least = search.least.min(most).max(size);
@@ -52,13 +55,16 @@ impl PlaceAllocator {
                     region.find_from(from, least, self.align)
                 }
                 Some(_) => None,
-                None => Some((from.next_multiple_of(self.align), REGION)),
+                None => Some((0, REGION)),
             };
-            if let Some((at, end)) = found {
+            if let Some((at, end)) = found
+                && let first = join(index, at)
+                && first + u64::from(least) <= limit
+            {
                 let grains = u64::from(end.saturating_sub(at).min(most));
-                search.from = join(index, at) + grains;
+                search.from = first + grains;
                 search.without = 0;
-                return Some(Extent { first: join(index, at), grains });
+                return Some(Extent { first, grains });
             }
             search.from = join(index + 1, 0);
             search.without += 1;
