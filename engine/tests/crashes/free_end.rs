@@ -26,6 +26,7 @@ fn cut_and_grow(run: &mut Run) -> Result<usize> {
             cuts += usize::from(len(run) < before);
         }
         let cut = len(run);
+        run.store.ensure_room(LONG)?;
         run.write(STAYING..200)?;
         assert!(len(run) > cut, "the file has grown again");
         run.change(1..12)?;
