@@ -216,8 +216,8 @@ mod system {
         NonZeroU64::new(len).map(|len| fadvise(file, offset, Some(len), Advice::WillNeed));
     }
 
-    /// Writes bytes again that were written last at `offset`, and syncs only them: a sync of the file would also write all
-    /// that other threads have written meanwhile. `None` if the system cannot do that.
+    /// Writes bytes again that were written last at `offset`, and syncs only them: a sync of the file would also write
+    /// all that other threads have written meanwhile. `None` if the system cannot do that.
     pub(super) fn write_synced(file: &File, offset: u64, bytes: &[u8]) -> Option<Result<()>> {
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {

@@ -54,8 +54,8 @@ pub trait Disk: Send + Sync + Debug {
     }
     /// Returns once all earlier writes and resizes are on the device.
     fn sync(&self) -> Result<()>;
-    /// Returns once `bytes`, which were written at `offset` last and do not reach beyond the end of an earlier sync, are
-    /// on the device. Other writes and resizes may not be.
+    /// Returns once `bytes`, which were written at `offset` last, are on the device. The file must have been longer at
+    /// the last sync. Other writes and resizes may not be on the device.
     fn sync_bytes(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let _ = (offset, bytes);
         self.sync()
