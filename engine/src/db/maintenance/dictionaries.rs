@@ -162,7 +162,7 @@ impl Database {
         if named.is_err() || unused.is_empty() {
             return Ok(());
         }
-        unused.iter().for_each(|id| compression.leave_out(*id));
+        engine.leave_out_dictionaries(&unused);
         self.checkpoint()?;
         let mut tx = self.begin_write()?;
         tx.set_durability(Durability::Commit);
