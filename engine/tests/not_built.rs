@@ -82,6 +82,23 @@ fn pages_with_a_dictionary_need_the_feature_too() -> Result<()> {
     Ok(())
 }
 
+/// A snapshot keeps the pages of a dropped table, which name its dictionary.
+#[test]
+fn a_dictionary_that_pages_name_is_not_dropped_without_the_feature() -> Result<()> {
+    for name in ["dictionary", "shadow-dictionary"] {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Database::builder().background(false).open(copy(name, folder.path()))?;
+        let snapshot = db.begin_read()?;
+        let tx = db.begin_write()?;
+        assert!(tx.drop_table("documents")?);
+        tx.commit()?;
+        db.compact(|_| ())?;
+        assert_eq!(db.dictionaries()?.len(), 1, "{name}");
+        drop(snapshot);
+    }
+    Ok(())
+}
+
 #[test]
 fn a_table_with_zlib_works_without_the_feature() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
