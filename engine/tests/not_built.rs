@@ -4,7 +4,7 @@
 #![cfg(not(feature = "zstd"))]
 
 use duramen::db::{Compression, CompressionPlan, Strategy, Target};
-use duramen::{Database, Error, Result, TableOptions};
+use duramen::{Database, Error, Result, TableDef, TableOptions};
 use std::path::{Path, PathBuf};
 
 /// A copy of a golden file.
@@ -78,6 +78,51 @@ fn pages_with_a_dictionary_need_the_feature_too() -> Result<()> {
         drop((table, db));
         let db = Database::open_read_only(&path)?;
         assert_eq!(db.dictionaries()?.len(), 1, "{name}: it is not dropped");
+    }
+    Ok(())
+}
+
+/// A snapshot keeps the pages of a dropped table, which name its dictionary.
+#[test]
+fn a_dictionary_that_pages_name_is_not_dropped_without_the_feature() -> Result<()> {
+    for name in ["dictionary", "shadow-dictionary"] {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Database::builder().background(false).open(copy(name, folder.path()))?;
+        let snapshot = db.begin_read()?;
+        let tx = db.begin_write()?;
+        assert!(tx.drop_table("documents")?);
+        tx.commit()?;
+        db.compact(|_| ())?;
+        assert_eq!(db.dictionaries()?.len(), 1, "{name}");
+        drop(snapshot);
+    }
+    Ok(())
+}
+
+/// The pages are read before they are freed. They stay in use until a build that can read them opens the database.
+#[test]
+fn a_table_that_needs_the_feature_can_be_dropped_and_others_are_written_after_it() -> Result<()> {
+    for name in ["compression", "shadow-compression", "dictionary", "shadow-dictionary"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = copy(name, folder.path());
+        let open = || Database::builder().background(false).open(&path);
+        let mut db = open()?;
+        let tables = db.begin_read()?.tables()?;
+        let tx = db.begin_write()?;
+        for info in tables.iter().filter(|info| matches!(info.compression, Compression::Zstd(_))) {
+            assert!(tx.drop_table(&info.name)?, "{name}: {}", info.name);
+        }
+        tx.commit()?;
+        for round in 0u32..3 {
+            while db.maintain()? {}
+            let tx = db.begin_write()?;
+            tx.open_table(TableDef::<u32, u32>::new("numbers"))?.put(round, round)?;
+            tx.commit()?;
+            db.close()?;
+            db = open()?;
+        }
+        assert_eq!(db.begin_read()?.open_table(TableDef::<u32, u32>::new("numbers"))?.len(), 3, "{name}");
+        db.close()?;
     }
     Ok(())
 }

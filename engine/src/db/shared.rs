@@ -142,6 +142,14 @@ impl Shared {
     /// transaction ends.
     pub(crate) fn maintain(&self, timeout: Option<Duration>) -> Result<bool> {
         self.check_writable()?;
+        let busy = self.maintain_file(timeout);
+        // It needs no space in the file, so it is done also if the device is full.
+        self.engine.prune_all();
+        busy
+    }
+
+    /// The part of a round that changes files.
+    fn maintain_file(&self, timeout: Option<Duration>) -> Result<bool> {
         let mut busy = self.engine.is_checkpoint_due();
         if busy {
             self.engine.checkpoint_with_room()?;
@@ -157,7 +165,6 @@ impl Shared {
         busy |= self.engine.begin_segment()?;
         busy |= self.engine.reclaim_step(&catalog_tree(), timeout)?;
         busy |= self.engine.split_step(timeout, |table| tree_of(&self.engine, table))?;
-        self.engine.prune_all();
         Ok(busy)
     }
 

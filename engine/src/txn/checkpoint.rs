@@ -259,6 +259,24 @@ impl Engine {
         Ok(())
     }
 
+    /// Does this while no checkpoint runs: after it, only a later checkpoint begins.
+    pub(super) fn between_checkpoints(&self, work: impl FnOnce()) {
+        let _no_checkpoint = self.checkpoints.succeeded.lock();
+        work();
+    }
+
+    /// True while a checkpoint runs.
+    #[cfg(test)]
+    pub(crate) fn has_running_checkpoint(&self) -> bool {
+        self.checkpoints.succeeded.is_locked()
+    }
+
+    /// No commit is applied, and no checkpoint goes on, until this is dropped.
+    #[cfg(test)]
+    pub(crate) fn hold_batches(&self) -> parking_lot::MutexGuard<'_, Lsn> {
+        self.apply.lock()
+    }
+
     /// True if superseded images take so much of the file that a checkpoint should make room.
     pub(crate) fn has_many_superseded_images(&self) -> bool {
         let (superseded, live) = self.store.as_ref().map_or((0, 0), |store| store.superseded());

@@ -2,7 +2,7 @@
 
 use super::engine::Engine;
 use crate::base::{Error, Result, TableId};
-use crate::store::{Compression, PageCompression, PagePolicy, PageStore, Target};
+use crate::store::{Compression, DictionaryId, PageCompression, PagePolicy, PageStore, Target};
 use std::sync::Arc;
 
 impl Engine {
@@ -50,6 +50,16 @@ impl Engine {
     pub(crate) fn set_policy(&self, table: TableId, policy: PagePolicy) {
         if let Some(compression) = self.compression() {
             compression.set_policy(table, policy);
+        }
+    }
+
+    /// Lets the next checkpoint leave out these dictionaries. Call it when no image names them.
+    ///
+    /// A checkpoint that is already running may make an older state of pages durable, whose images name them. So this
+    /// waits for its end.
+    pub(crate) fn leave_out_dictionaries(&self, ids: &[DictionaryId]) {
+        if let Some(compression) = self.compression() {
+            self.between_checkpoints(|| ids.iter().for_each(|id| compression.leave_out(*id)));
         }
     }
 

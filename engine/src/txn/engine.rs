@@ -205,10 +205,15 @@ impl Engine {
     /// Stops all writing if a sync has failed, because the content of the device is then unknown. Other failures may be
     /// temporary.
     pub(crate) fn poison_if_unsynced(&self, cause: &Error) {
-        let stopped = self.log.get().is_some_and(|log| log.is_poisoned().is_some());
-        if stopped || self.store.as_ref().is_some_and(|store| store.file().check_failed().is_err()) {
+        if self.has_failed_sync() {
             self.poison(cause);
         }
+    }
+
+    /// True if a sync has failed, or a write of the log.
+    pub(super) fn has_failed_sync(&self) -> bool {
+        let log_has = self.log.get().is_some_and(|log| log.is_poisoned().is_some());
+        log_has || self.store.as_ref().is_some_and(|store| store.file().check_failed().is_err())
     }
 
     /// Runs `work`, which must not be left half done. If it panics, all writing stops before any lock is released that

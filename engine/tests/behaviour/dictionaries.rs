@@ -238,6 +238,40 @@ fn a_dictionary_stays_as_long_as_an_image_names_it() -> Result<()> {
     Ok(())
 }
 
+/// The large values are in pages of their own, which a compaction copies only if it must.
+#[test]
+fn a_compaction_after_an_interrupted_one_replaces_the_dictionary_of_large_values_too() -> Result<()> {
+    const KEYS: u64 = 20_000;
+    let large = |key: u64| (0..200).map(|part| document(key + part, 0)).collect::<String>();
+    for store in STORES {
+        let volume = Arc::new(MemoryVolume::new());
+        let db = build(&volume, store, KEYS)?;
+        let tx = db.begin_write()?;
+        (KEYS..KEYS + 20).try_for_each(|key| tx.open_table(DOCUMENTS)?.put(key, large(key).as_str()).map(drop))?;
+        tx.commit()?;
+        db.compact(|_| ())?;
+        let [first] = used(&db)?[..] else { panic!("no dictionary") };
+        put(&db, DOCUMENTS, 0..KEYS, 1)?;
+        let mut killed = None;
+        db.compact(|progress| {
+            if progress.phase == Phase::Rebuilding {
+                killed = killed.take().or_else(|| Some(copy(&volume)));
+            }
+        })?;
+        let db = options().open_on(killed.unwrap()?, NAME)?;
+        let [second] = used(&db)?[..] else { panic!("no dictionary") };
+        assert!(second > first && db.dictionaries()?.len() == 2, "{store:?}: {:?}", db.dictionaries());
+        db.compact(|_| ())?;
+        assert_eq!(db.dictionaries()?.iter().map(|one| one.number).collect::<Vec<_>>(), [second], "{store:?}");
+        assert_eq!(db.verify(|_| ())?.findings, []);
+        let table = db.begin_read()?.open_table(DOCUMENTS)?;
+        for (key, expected) in [(7, document(7, 1)), (KEYS + 7, large(KEYS + 7))] {
+            assert_eq!(table.get(key)?.map(|value| value.value().to_owned()), Some(expected));
+        }
+    }
+    Ok(())
+}
+
 /// The files of a database as they are now: those that a kill leaves.
 fn copy(volume: &MemoryVolume) -> Result<Arc<MemoryVolume>> {
     let copy = MemoryVolume::new();

@@ -4,7 +4,7 @@
 use crate::workload::stores::STORES;
 use duramen::db::StoreKind;
 use duramen::io::MemoryVolume;
-use duramen::{Builder, Database, Durability, Result, TableDef};
+use duramen::{Builder, Database, Durability, Error, Result, TableDef};
 use duramen_sim::{HookedVolume, Hooks};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -148,4 +148,45 @@ fn compact_beside_writers(store: StoreKind) -> Result<()> {
     })?;
     assert!(passed < TURNS, "{store:?}: it waited for the writers");
     Ok(())
+}
+
+/// A database file that can be full.
+#[derive(Debug, Default)]
+struct FullFile(AtomicBool);
+
+impl Hooks for FullFile {
+    fn before_write(&self, name: &str, _: u64, _: usize) -> Result<()> {
+        match name == "t" && self.0.load(Ordering::SeqCst) {
+            true => Err(Error::Full { path: name.into() }),
+            false => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn versions_that_no_snapshot_needs_are_removed_also_while_the_device_is_full() -> Result<()> {
+    // The close of a snapshot removes only a part of so many.
+    const KEYS: u32 = 50_000;
+    let file = Arc::new(FullFile::default());
+    let volume = Arc::new(HookedVolume::new(Arc::new(MemoryVolume::new()), file.clone()));
+    let db = options().page_size(4096).checkpoint_bytes(1 << 20).create_on(volume, "t")?;
+    let fill = |byte| -> Result<()> {
+        let tx = db.begin_write()?;
+        let mut table = tx.open_table(T)?;
+        (0..KEYS).try_for_each(|key| table.put(key, [byte; 100].as_slice()))?;
+        drop(table);
+        tx.commit()
+    };
+    fill(1)?;
+    let snapshot = db.begin_read()?;
+    fill(2)?;
+    file.0.store(true, Ordering::SeqCst);
+    drop(snapshot);
+    assert!(db.stats().versions > 0, "nothing is left to be removed");
+    let full = db.maintain();
+    assert!(matches!(full, Err(Error::Full { .. })), "{full:?}");
+    assert_eq!(db.stats().versions, 0);
+    file.0.store(false, Ordering::SeqCst);
+    while db.maintain()? {}
+    db.close()
 }

@@ -3,8 +3,10 @@
 use super::hostile::{NAME, TABLE, options, put};
 use crate::workload::stores::STORES;
 use duramen::db::StoreKind;
-use duramen::{Database, Durability, Error, Result};
-use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, Trigger};
+use duramen::io::{MemoryVolume, OpenMode, Volume};
+use duramen::{Database, Durability, Error, Result, TableDef};
+use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, HookedVolume, Hooks, Trigger};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Runs commits until one fails; gives how many succeeded, and the failure.
@@ -109,4 +111,72 @@ fn go_on_after(fault: Fault, store: StoreKind, after: u64) -> Result<u32> {
         }
     }
     Ok(u32::from(failures > 0 && acknowledged == 20))
+}
+
+/// Places of the database file that cannot be read.
+#[derive(Debug, Default)]
+struct BadPlaces(Mutex<Vec<u64>>);
+
+impl Hooks for BadPlaces {
+    fn before_read(&self, name: &str, offset: u64, len: usize) -> Result<()> {
+        let is_bad = |place: &u64| (offset..offset + len as u64).contains(place);
+        match name == NAME && self.0.lock().iter().any(is_bad) {
+            true => Err(Error::io("cannot read", NAME, std::io::Error::other("a bad place"))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The places of these bytes in the database file.
+fn places_of(volume: &MemoryVolume, wanted: &[u8]) -> Result<Vec<u64>> {
+    let disk = volume.open(NAME, OpenMode::Read)?;
+    let mut bytes = vec![0; usize::try_from(disk.size()?).unwrap()];
+    disk.read_at(0, &mut bytes)?;
+    Ok((0..).zip(bytes.windows(wanted.len())).filter(|(_, found)| *found == wanted).map(|(at, _)| at).collect())
+}
+
+/// The page is a leaf of a dropped table, or a page of one of its large values. It stays in use until it can be read.
+#[test]
+fn a_page_of_a_dropped_table_that_cannot_be_read_stops_no_writer() -> Result<()> {
+    const DROPPED: TableDef<u32, &[u8]> = TableDef::new("dropped");
+    const MARK: &[u8] = b"this place cannot be read";
+    for (store, keys, len) in STORES.into_iter().flat_map(|store| [(store, 2000, 100), (store, 5, 10_000)]) {
+        let what = format!("{store:?}, {len} bytes");
+        let (files, bad) = (Arc::new(MemoryVolume::new()), Arc::new(BadPlaces::default()));
+        let volume = Arc::new(HookedVolume::new(files.clone(), bad.clone()));
+        let db = options().store(store).create_on(volume.clone(), NAME)?;
+        put(&db, 0..50)?;
+        let tx = db.begin_write()?;
+        for key in 0..keys {
+            let mut value = vec![7; len];
+            if key == keys / 2 {
+                value[len / 2..][..MARK.len()].copy_from_slice(MARK);
+            }
+            tx.open_table(DROPPED)?.put(key, value.as_slice())?;
+        }
+        tx.commit()?;
+        db.close()?;
+        let places = places_of(&files, MARK)?;
+        assert!(!places.is_empty(), "{what}");
+        *bad.0.lock() = places;
+        let mut db = options().open_on(volume.clone(), NAME)?;
+        let tx = db.begin_write()?;
+        assert!(tx.drop_table("dropped")?);
+        tx.commit()?;
+        for round in 1..4 {
+            while db.maintain()? {}
+            assert_eq!(db.stats().detached, 0, "{what}");
+            put(&db, round * 50..(round + 1) * 50)?;
+            db.close()?;
+            db = options().open_on(volume.clone(), NAME)?;
+            assert_eq!(count(&db)?, (round + 1) * 50, "{what}");
+        }
+        bad.0.lock().clear();
+        while db.maintain()? {}
+        assert_eq!(db.verify(|_| ())?.findings, [], "{what}");
+        db.close()?;
+        let stats = options().open_on(volume, NAME)?.stats();
+        assert_eq!(stats.detached, 0, "{what}");
+    }
+    Ok(())
 }

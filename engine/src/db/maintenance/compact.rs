@@ -124,7 +124,9 @@ impl Database {
         let size = || shared.engine.stats().file_bytes;
         let bytes_before = size();
         shared.check_writable()?;
-        let got_dictionary = self.add_dictionaries(choices, progress)?;
+        let mut copied = self.add_dictionaries(choices, progress)?;
+        // After an interrupted compaction, large values still name the dictionary that a new one has replaced.
+        copied.extend(self.unused_dictionaries()?.iter().map(|place| place.table));
         let tx = self.begin_write()?;
         let mut tables = tx.tables()?;
         tables.retain(|table| choices.is_none_or(|choices| choices.contains_key(&table.name)));
@@ -135,7 +137,7 @@ impl Database {
         let rebuilt = tables.iter().try_for_each(|table| {
             let choice = choices.and_then(|choices| choices.get(&table.name)).copied();
             let choice = choice.filter(|choice| *choice != table.policy());
-            tx.rebuild(&table.name, (choice, &got_dictionary), &mut before, &mut so_far, progress)
+            tx.rebuild(&table.name, (choice, &copied), &mut before, &mut so_far, progress)
                 .map_err(|error| error.in_table(&table.name))
         });
         if let Err(error) = rebuilt.and_then(|()| tx.commit()) {
@@ -175,12 +177,12 @@ impl WriteTransaction {
         Ok(damaged)
     }
 
-    /// Writes a new copy of the table bottom-up and drops its old pages. If the policy changes, or the table has got a
-    /// dictionary, runs of large values are copied, too. `before` gets the old policy if it changes.
+    /// Writes a new copy of the table bottom-up and drops its old pages. Runs of large values are copied, too, if the
+    /// policy changes, or if the table is in `copied`. `before` gets the old policy if it changes.
     fn rebuild(
         &self,
         name: &str,
-        (policy, got_dictionary): (Option<PagePolicy>, &HashSet<TableId>),
+        (policy, copied): (Option<PagePolicy>, &HashSet<TableId>),
         before: &mut Vec<(TableId, PagePolicy)>,
         so_far: &mut Progress,
         progress: &mut dyn FnMut(Progress),
@@ -193,7 +195,7 @@ impl WriteTransaction {
             entry.policy = policy;
             engine.set_policy(old.table, policy);
         }
-        let copies_runs = policy.is_some() || got_dictionary.contains(&old.table);
+        let copies_runs = policy.is_some() || copied.contains(&old.table);
         let fill = engine.best_fill(DEFAULT_FILL);
         let mut loader = BulkLoader::new(
             Sink::for_table(self, old.table, entry.policy),

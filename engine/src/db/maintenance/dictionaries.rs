@@ -14,7 +14,8 @@ use crate::db::catalog::dictionary::{DictionaryEntry, dictionaries};
 use crate::db::transaction::read::each_table;
 use crate::page::Page;
 use crate::store::{
-    CompressionDictionary, Dictionary, DictionaryId, MOST_DICTIONARIES, PageCompression, PagePolicy, PageStore,
+    CompressionDictionary, Dictionary, DictionaryId, DictionaryPlace, MOST_DICTIONARIES, PageCompression, PagePolicy,
+    PageStore,
 };
 use crate::txn::Durability;
 use std::collections::{HashMap, HashSet};
@@ -129,17 +130,24 @@ impl Database {
         Ok(ids)
     }
 
-    /// Drops the dictionaries that no image names and no new image will name.
-    pub(super) fn drop_dictionaries(&self, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+    /// The dictionaries in the catalog that no new image will name. Older images may name them.
+    pub(super) fn unused_dictionaries(&self) -> Result<Vec<DictionaryPlace>> {
         let engine = &self.shared().engine;
-        let (Some(compression), Some(store)) = (engine.compression(), engine.page_store()) else { return Ok(()) };
-        let all = dictionaries(engine, crate::base::Lsn::MAX)?;
+        let Some(compression) = engine.compression() else { return Ok(Vec::new()) };
         let mut live = HashSet::new();
         each_table(engine, crate::base::Lsn::MAX, |_, entry| {
             live.extend(compression.active_dictionary(entry.tree.table).filter(|_| entry.policy.dictionary));
         })?;
-        let mut unused: Vec<DictionaryId> = all.iter().map(|entry| entry.place.id).collect();
-        unused.retain(|id| !live.contains(id));
+        let places = dictionaries(engine, crate::base::Lsn::MAX)?.into_iter().map(|entry| entry.place);
+        Ok(places.filter(|place| !live.contains(&place.id)).collect())
+    }
+
+    /// Drops the dictionaries that no image names and no new image will name.
+    pub(super) fn drop_dictionaries(&self, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+        let engine = &self.shared().engine;
+        let (Some(compression), Some(store)) = (engine.compression(), engine.page_store()) else { return Ok(()) };
+        let all = self.unused_dictionaries()?;
+        let mut unused: Vec<DictionaryId> = all.iter().map(|place| place.id).collect();
         if unused.is_empty() {
             return Ok(());
         }
@@ -162,13 +170,11 @@ impl Database {
         if named.is_err() || unused.is_empty() {
             return Ok(());
         }
-        unused.iter().for_each(|id| compression.leave_out(*id));
+        engine.leave_out_dictionaries(&unused);
         self.checkpoint()?;
         let mut tx = self.begin_write()?;
         tx.set_durability(Durability::Commit);
-        all.iter()
-            .filter(|entry| unused.contains(&entry.place.id))
-            .for_each(|entry| tx.remove_dictionary(&entry.place));
+        all.iter().filter(|place| unused.contains(&place.id)).for_each(|place| tx.remove_dictionary(place));
         tx.commit()?;
         unused.iter().for_each(|id| compression.forget_dictionary(*id));
         Ok(())

@@ -1,9 +1,14 @@
-//! Tests of maintenance with more allocation maps than the smallest cache has pages.
+//! Tests of maintenance with more allocation maps than the smallest cache has pages, and beside a checkpoint.
 
-use crate::base::Result;
+use crate::base::{PageId, Result, TableId};
+use crate::db::StoreKind;
+use crate::io::MemoryVolume;
+use crate::store::{Dictionary, DictionaryId, DictionaryPlace, sealed_dictionary};
 use crate::txn::ids_per_map;
 use crate::{Builder, Database, TableDef};
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 const NAME: &str = "t.duramen";
 const T: TableDef<u32, &[u8]> = TableDef::new("t");
@@ -71,6 +76,42 @@ fn freeing_runs_in_many_allocation_maps_works_with_the_smallest_cache() -> Resul
         }
         tx.commit()?;
         check(&db, &[(T, MAPS as usize), (U, 0)])?;
+        db.close()?;
+    }
+    Ok(())
+}
+
+/// A running checkpoint may lead to images that name a dictionary although no newer image does.
+#[test]
+fn a_dictionary_is_left_out_only_when_the_running_checkpoint_has_ended() -> Result<()> {
+    for kind in [StoreKind::Table, StoreKind::Shadow] {
+        let options = Database::builder().store(kind).page_size(16384).background(false);
+        let db = options.create_on(Arc::new(MemoryVolume::new()), NAME)?;
+        let engine = &db.shared().engine;
+        let compression = engine.compression().unwrap();
+        let place = DictionaryPlace { id: DictionaryId(7), table: TableId(9), firsts: [5, 6].map(PageId) };
+        let trained = [&0xEC30_A437_u32.to_le_bytes()[..], &[7; 300]].concat();
+        compression.add_dictionary(place, Dictionary::open(&sealed_dictionary(place.id, &trained)).unwrap());
+        std::thread::scope(|scope| {
+            let held = engine.hold_batches();
+            let checkpoint = scope.spawn(|| db.checkpoint());
+            while !engine.has_running_checkpoint() {
+                std::thread::yield_now();
+            }
+            let (left_out, is_left_out) = std::sync::mpsc::channel();
+            scope.spawn(move || {
+                engine.leave_out_dictionaries(&[place.id]);
+                left_out.send(()).unwrap();
+            });
+            assert!(is_left_out.recv_timeout(Duration::from_millis(100)).is_err(), "{kind:?}");
+            assert_eq!(compression.dictionary_places(), [place], "{kind:?}");
+            drop(held);
+            checkpoint.join().expect("a checkpoint")?;
+            is_left_out.recv().unwrap();
+            assert_eq!(compression.dictionary_places(), [], "{kind:?}");
+            Ok::<(), crate::Error>(())
+        })?;
+        db.checkpoint()?;
         db.close()?;
     }
     Ok(())

@@ -182,14 +182,64 @@ impl Coders {
     }
 }
 
-/// The dictionary that a content with this encoding names. A frame of Zstandard has the number in its header.
-#[cfg(feature = "zstd")]
+/// A frame of Zstandard begins with this number.
+const FRAME_MAGIC: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
+
+/// The dictionary that a content with this encoding names. A frame of Zstandard has the number in its header: see
+/// RFC 8878, section 3.1.1.1. It is read without the library, because a build without Zstandard must keep the
+/// dictionaries that pages name, too.
 pub(in crate::store) fn dictionary_of(encoding: Encoding, bytes: &[u8]) -> Option<DictionaryId> {
     let frame = Some(bytes).filter(|_| encoding == Encoding::Zstd)?;
-    zstd::zstd_safe::get_dict_id_from_frame(frame).map(|id| DictionaryId(id.get()))
+    let (descriptor, fields) = frame.strip_prefix(&FRAME_MAGIC)?.split_first()?;
+    // A frame of a single segment has no byte for the size of its window.
+    let at = usize::from(descriptor & 0x20 == 0);
+    let len = [0, 1, 2, 4].get(usize::from(descriptor & 3)).copied()?;
+    let mut number = [0; 4];
+    number.get_mut(..len)?.copy_from_slice(fields.get(at..at + len)?);
+    Some(u32::from_le_bytes(number)).filter(|number| *number != 0).map(DictionaryId)
 }
 
-#[cfg(not(feature = "zstd"))]
-pub(in crate::store) fn dictionary_of(_encoding: Encoding, _bytes: &[u8]) -> Option<DictionaryId> {
-    None
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(descriptor: u8, fields: &[u8]) -> Vec<u8> {
+        [&FRAME_MAGIC[..], &[descriptor], fields].concat()
+    }
+
+    #[test]
+    fn the_dictionary_is_read_from_the_header_of_a_frame() {
+        for (descriptor, fields, expected) in [
+            (0x20, &[9, 7, 1, 0, 0][..], None),
+            (0x21, &[7, 1], Some(7)),
+            (0x22, &[7, 1, 3], Some(0x107)),
+            (0x23, &[7, 1, 3, 2, 9], Some(0x0203_0107)),
+            (0x03, &[9, 7, 1, 3, 2], Some(0x0203_0107)),
+            (0x01, &[9, 7], Some(7)),
+            (0x23, &[0, 0, 0, 0, 9], None),
+            (0x23, &[7, 1, 3], None),
+            (0x01, &[9], None),
+        ] {
+            let found = dictionary_of(Encoding::Zstd, &frame(descriptor, fields));
+            assert_eq!(found.map(|id| id.0), expected, "{descriptor:x} {fields:?}");
+        }
+        let sound = frame(0x23, &[7, 1, 3, 2, 9]);
+        assert_eq!(dictionary_of(Encoding::Lz4, &sound), None);
+        assert_eq!(dictionary_of(Encoding::Zstd, &sound[1..]), None);
+        assert_eq!(dictionary_of(Encoding::Zstd, &[]), None);
+    }
+
+    #[cfg(feature = "zstd")]
+    #[test]
+    fn the_library_finds_the_same_dictionary() {
+        for descriptor in 0..=u8::MAX {
+            // The library refuses a frame whose reserved bit is set. Nothing writes one.
+            if descriptor & 8 != 0 {
+                continue;
+            }
+            let whole = frame(descriptor, &[0x10, 3, 9, 1, 4, 7, 0, 0, 0, 5, 5, 5, 5, 5]);
+            let found = zstd::zstd_safe::get_dict_id_from_frame(&whole).map(|id| id.get());
+            assert_eq!(dictionary_of(Encoding::Zstd, &whole).map(|id| id.0), found, "{descriptor:x}");
+        }
+    }
 }

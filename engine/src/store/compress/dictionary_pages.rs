@@ -6,7 +6,7 @@ use super::dictionary::{Dictionary, DictionaryPlace, MOST_BYTES, id_in};
 use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::page::Page;
 use crate::store::FoundImage;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Reads the dictionaries at these places, or the second copy where the first is damaged. If both copies of one are
 /// damaged, the pages whose images name it cannot be read, and the others can. `read` reads a page; false if there is
@@ -85,32 +85,64 @@ impl<'a> DictionaryPart<'a> {
     }
 }
 
+/// The most bytes of pages that a rescue keeps to find dictionaries among them. The dictionaries that a database has at
+/// one time take at most 14 MiB, and there may be old ones in free space. A hostile file may have pages that take far
+/// more memory than space in the file.
+const MOST_KEPT: usize = 128 << 20;
+
 /// Pages that may have parts of dictionaries, found one by one.
 #[derive(Debug, Default)]
-pub(in crate::store) struct FoundParts(HashMap<PageId, (Lsn, PageId, Vec<u8>)>);
+pub(in crate::store) struct FoundParts {
+    pages: HashMap<PageId, FoundPart>,
+    /// The same pages, the oldest images first.
+    by_age: BTreeSet<(Lsn, PageId)>,
+    /// The bytes of their payloads.
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct FoundPart {
+    lsn: Lsn,
+    right: PageId,
+    payload: Box<[u8]>,
+}
 
 impl FoundParts {
     /// Keeps a page if it may have a part of a dictionary. If there are several images of a page, the newest one
-    /// counts.
+    /// counts. If the pages have too many bytes, those with the oldest images are left out.
     pub(in crate::store) fn note(&mut self, image: &FoundImage<'_>) {
         let Some(part) = DictionaryPart::of(Page::new(image.packed)) else { return };
-        let newest = self.0.get(&image.page).map(|(lsn, ..)| *lsn);
-        if newest.is_none_or(|newest| image.lsn >= newest) {
-            self.0.insert(image.page, (image.lsn, part.right, part.payload.to_vec()));
+        if self.pages.get(&image.page).is_some_and(|known| image.lsn < known.lsn) {
+            return;
+        }
+        self.forget(image.page);
+        let found = FoundPart { lsn: image.lsn, right: part.right, payload: part.payload.into() };
+        self.bytes += found.payload.len();
+        self.by_age.insert((found.lsn, image.page));
+        self.pages.insert(image.page, found);
+        while let Some((_, oldest)) = self.by_age.first().copied().filter(|_| self.bytes > MOST_KEPT) {
+            self.forget(oldest);
+        }
+    }
+
+    fn forget(&mut self, page: PageId) {
+        if let Some(known) = self.pages.remove(&page) {
+            self.by_age.remove(&(known.lsn, page));
+            self.bytes -= known.payload.len();
         }
     }
 
     /// Adds the dictionaries that are whole; of several with one id, the one that was written last. Returns true if
     /// there are some.
     pub(in crate::store) fn add_to(&self, dictionaries: &Dictionaries) -> bool {
-        let begins = self.0.iter().filter(|(_, (_, _, payload))| id_in(payload).is_some());
-        let mut begins: Vec<(Lsn, PageId)> = begins.map(|(first, (lsn, ..))| (*lsn, *first)).collect();
-        begins.sort_unstable();
+        let is_begin = |page: &PageId| self.pages.get(page).is_some_and(|found| id_in(&found.payload).is_some());
         let mut any = false;
         // The first one that is added stays.
-        for dictionary in begins.iter().rev().filter_map(|(_, first)| self.joined(*first)) {
-            dictionaries.add_found(dictionary);
-            any = true;
+        for (_, first) in self.by_age.iter().rev().filter(|(_, page)| is_begin(page)) {
+            if let Some(dictionary) = self.joined(*first) {
+                dictionaries.add_found(dictionary);
+                any = true;
+            }
         }
         any
     }
@@ -118,9 +150,9 @@ impl FoundParts {
     fn joined(&self, first: PageId) -> Option<Dictionary> {
         let (mut bytes, mut next) = (Vec::new(), first);
         while !next.is_none() && bytes.len() <= 2 * MOST_BYTES {
-            let (_, right, payload) = self.0.get(&next)?;
-            bytes.extend_from_slice(payload);
-            next = *right;
+            let found = self.pages.get(&next)?;
+            bytes.extend_from_slice(&found.payload);
+            next = found.right;
         }
         Dictionary::open(&bytes)
     }
@@ -227,5 +259,27 @@ mod tests {
                 assert_eq!(dictionaries.get(DictionaryId(7)).unwrap().bytes.len(), len);
             }
         }
+    }
+
+    #[test]
+    fn a_rescue_keeps_a_bounded_number_of_bytes_and_the_newest_pages() {
+        const LEN: usize = 60_000;
+        let (mut parts, dictionaries) = (FoundParts::default(), Dictionaries::default());
+        let mut note = |lsn, page, packed: &[u8]| {
+            parts.note(&FoundImage { page, lsn: Lsn(lsn), packed });
+            let kept: usize = parts.pages.values().map(|found| found.payload.len()).sum();
+            assert!(kept == parts.bytes && kept <= MOST_KEPT && parts.by_age.len() == parts.pages.len());
+        };
+        let [old, new] = [pages(7, 100, 9000), pages(8, 200, 9000)];
+        old.iter().for_each(|(page, packed)| note(3, *page, packed));
+        let other = run_page(PageId(1), TableId::CATALOG, PageId::NONE, &vec![7; LEN]);
+        let count = u32::try_from(MOST_KEPT / LEN + 100).unwrap();
+        (0..count).for_each(|at| note(4, PageId(1000 + at), &other));
+        // Newer images of the same pages.
+        (0..count).for_each(|at| note(5, PageId(1000 + at), &other));
+        new.iter().for_each(|(page, packed)| note(6, *page, packed));
+        assert!(parts.bytes > MOST_KEPT - 2 * LEN);
+        assert!(parts.add_to(&dictionaries));
+        assert_eq!([7, 8].map(|id| dictionaries.get(DictionaryId(id)).is_some()), [false, true]);
     }
 }

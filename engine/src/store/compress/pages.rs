@@ -289,7 +289,7 @@ impl PageCompression {
         drop(self.batches.write());
     }
 
-    /// Call it when no image names the dictionary: the next checkpoint leaves it out.
+    /// Call it when no image names the dictionary, and while no checkpoint runs: the next checkpoint leaves it out.
     pub(crate) fn leave_out(&self, id: DictionaryId) {
         self.dictionaries.leave_out(id);
     }

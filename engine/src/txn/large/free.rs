@@ -72,7 +72,7 @@ pub(crate) struct SoundRun(LargeRecord);
 /// something else, so its run is not freed.
 ///
 /// # Errors
-/// Those of reading allocation maps.
+/// Those of reading allocation maps. Of a page of the run: errors of the device, and [`Error::NotBuilt`].
 pub(crate) fn sound_run(engine: &Engine, record: &[u8]) -> Result<Option<SoundRun>> {
     let run = match LargeRecord::decode(record) {
         Ok(run) => run,

@@ -147,11 +147,11 @@ impl Engine {
                     let key = detached_key(root);
                     catalog.remove(&applier, &key, |old| self.note_before(&applier, catalog.table, &key, Some(old)))?;
                 }
-                // Pages that can only be reached through a damaged page stay in use. The catalog keeps the entry, and
-                // the other subtrees are freed. But if a leaf is freed in part, the rest refers to free pages. Then
+                // The pages that are left stay in use. The catalog keeps the entry, the other subtrees are freed, and
+                // the next opening tries again. But if a leaf is freed in part, the rest refers to free pages. Then
                 // writing stops, and nothing of this batch is logged.
-                Err(Error::Corrupt { page, what }) if applier.len() == complete.get() => {
-                    tracing::warn!(%page, what, %root, "a dropped subtree cannot be freed completely");
+                Err(error) if applier.len() == complete.get() && self.cannot_read(&error) => {
+                    tracing::warn!(%error, %root, "a dropped subtree cannot be freed completely");
                 }
                 Err(other) => return Err(other),
             }
@@ -160,14 +160,28 @@ impl Engine {
         self.append_batch(applier.finish(), start)
     }
 
-    /// Frees the runs of large records until `enough`, but at least the first one. Returns how many.
+    /// True if an error says only that a page cannot be read: it is damaged, or this build or this device cannot do it.
+    fn cannot_read(&self, error: &Error) -> bool {
+        match error {
+            Error::Corrupt { .. } | Error::NotBuilt { .. } => true,
+            // A read may evict a page, and a sync of the log may come before that.
+            Error::Io { .. } => !self.has_failed_sync(),
+            _ => false,
+        }
+    }
+
+    /// Frees the runs of large records until `enough`, but at least the first one. Returns how many. Of those after the
+    /// first one, it frees none whose pages cannot be read: the next step begins with that one, and fails before
+    /// anything is changed.
     fn free_runs(&self, applier: &Applier<'_>, records: &[Record<'_>], enough: impl Fn() -> bool) -> Result<usize> {
         for (done, record) in records.iter().enumerate() {
             if done > 0 && enough() {
                 return Ok(done);
             }
-            if let Some(run) = large::sound_run(self, record.bytes)? {
-                run.free_now(self, applier)?;
+            match large::sound_run(self, record.bytes) {
+                Ok(run) => run.map_or(Ok(()), |run| run.free_now(self, applier))?,
+                Err(_) if done > 0 => return Ok(done),
+                Err(error) => return Err(error),
             }
         }
         Ok(records.len())
