@@ -9,7 +9,7 @@ use crate::base::{Error, PageId, Result};
 use crate::page::{Page, PageBuilder, PageOp};
 
 /// `None` for a corrupt page. Merging only saves space, so a corrupt neighbour is not an error.
-fn unless_corrupt<T>(read: Result<T>) -> Result<Option<T>> {
+pub(super) fn unless_corrupt<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Err(Error::Corrupt { .. }) => Ok(None),
         other => other.map(Some),
@@ -25,20 +25,17 @@ impl Tree {
     }
 
     /// Works from the root down, so that children come under one parent before they are merged. Returns true if pages
-    /// were merged.
+    /// were merged. Ends at a corrupt page: `key` may be the end of a removed range, and its leaf was not read before.
     fn merge_towards<S: PageWrite>(&self, store: &S, key: &[u8]) -> Result<bool> {
         let mut merged = false;
         let mut id = self.root;
         let mut level = peek(store, id, |page| page.level())?;
         while level > 0 {
-            let (slot, child, count) = {
-                let latched = store.read(id)?;
-                let page = Page::new(&latched);
-                self.check_page(page, id, level)?;
-                let slot = self.slot_for(store, page, LeafTarget::Covering(key))?;
-                (slot, child_of(page, slot)?, page.count())
+            let Some((slot, child, count)) = unless_corrupt(self.child_towards(store, (id, level), key))? else {
+                break;
             };
-            if peek(store, child, is_underfull)? {
+            let Some(underfull) = unless_corrupt(peek(store, child, is_underfull))? else { break };
+            if underfull {
                 let lefts = [slot.checked_sub(1), (slot + 1 < count).then_some(slot)];
                 let mut done = false;
                 for left in lefts.into_iter().flatten() {
@@ -53,6 +50,20 @@ impl Tree {
             level -= 1;
         }
         Ok(merged)
+    }
+
+    /// The slot and the id of the child of an inner page to which the path to `key` leads, and the number of children.
+    fn child_towards<S: PageRead>(
+        &self,
+        store: &S,
+        (id, level): (PageId, u8),
+        key: &[u8],
+    ) -> Result<(usize, PageId, usize)> {
+        let latched = store.read(id)?;
+        let page = Page::new(&latched);
+        self.check_page(page, id, level)?;
+        let slot = self.slot_for(store, page, LeafTarget::Covering(key))?;
+        Ok((slot, child_of(page, slot)?, page.count()))
     }
 
     /// Joins the children at `slot` and `slot + 1` of page `id` if they fit in one page with a quarter to spare, or if
