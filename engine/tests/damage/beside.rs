@@ -1,7 +1,8 @@
 //! Promise: writes beside a damaged page neither stop all writing nor prevent the next opening.
 
 use crate::hostile::{NAME, TABLE, options, put};
-use duramen::{Database, Error, Result};
+use duramen::db::types::{KeyLayout, Separators};
+use duramen::{Database, Error, Result, TableOptions};
 use std::fs;
 use std::path::Path;
 
@@ -72,4 +73,70 @@ fn ranges_that_end_or_begin_at_a_damaged_leaf_are_removed() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A long key. The bytes from `head` on are in pages of its own.
+fn long(head: &[u8], end: &[u8]) -> Vec<u8> {
+    [head, &[b'x'; 1500], end, &[b'y'; 100]].concat()
+}
+
+/// A closed database with these long keys in one leaf. The bytes `TAILMARK` of one of them are damaged.
+fn with_a_damaged_key(path: &Path, keys: &[Vec<u8>]) -> Result<()> {
+    let db = options().create(path)?;
+    let (keys_in, separators) = (Some(KeyLayout::Head), Some(Separators::Full));
+    let tx = db.begin_write()?;
+    let options = TableOptions { keys: keys_in, separators, ..TableOptions::default() };
+    tx.create_untyped("t", "bytes", "bytes", options)?;
+    tx.commit()?;
+    keys.iter().try_for_each(|key| put_bytes(&db, key))?;
+    db.close()?;
+    damage(path, b"TAILMARK");
+    Ok(())
+}
+
+fn put_bytes(db: &Database, key: &[u8]) -> Result<()> {
+    let tx = db.begin_write()?;
+    tx.open_untyped("t")?.put(key, &[b'v'; 40])?;
+    tx.commit()
+}
+
+/// Short keys on both sides of the long keys, so that their leaf is cut between long keys.
+fn short_keys() -> impl Iterator<Item = String> {
+    (0..60).flat_map(|n| [format!("a{n:02}"), format!("n{n:02}")])
+}
+
+#[test]
+fn a_leaf_is_split_beside_a_damaged_key_without_reading_it() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(NAME);
+    with_a_damaged_key(&path, &[long(b"k", b""), long(b"l", b"TAILMARK"), long(b"m", b"")])?;
+    let db = options().open(&path)?;
+    for key in short_keys() {
+        put_bytes(&db, key.as_bytes()).unwrap_or_else(|error| panic!("{key}: {error}"));
+    }
+    let table = db.begin_read()?.open_untyped("t")?;
+    for (key, is_damaged) in [(long(b"k", b""), false), (long(b"l", b"TAILMARK"), true), (long(b"m", b""), false)] {
+        assert_eq!(matches!(table.get(&key), Err(Error::Corrupt { .. })), is_damaged);
+    }
+    Ok(())
+}
+
+/// Only the whole keys say where a leaf can be cut between them.
+#[test]
+fn a_damaged_key_that_a_split_needs_is_found_before_anything_changes() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(NAME);
+    with_a_damaged_key(&path, &[long(b"m", b"a"), long(b"m", b"bTAILMARK"), long(b"m", b"c")])?;
+    let db = options().open(&path)?;
+    let mut refused = 0;
+    for key in short_keys() {
+        match put_bytes(&db, key.as_bytes()) {
+            Err(Error::Corrupt { .. }) => refused += 1,
+            other => other.unwrap_or_else(|error| panic!("{key}: {error}")),
+        }
+    }
+    assert!((1..110).contains(&refused), "{refused}");
+    let tx = db.begin_write()?;
+    tx.create_untyped("other", "bytes", "bytes", TableOptions::default())?;
+    tx.commit()
 }
