@@ -6,7 +6,7 @@
 
 use super::edit::{child_record, peek, slot_u16};
 use super::long_key::is_long;
-use super::merge::unless_corrupt;
+use super::merge::unless_unreadable;
 use super::search::{LeafTarget, child_of};
 use super::split::fences;
 use super::{KeyRange, PageRead, PageWrite, Tree};
@@ -222,10 +222,10 @@ impl Tree {
             let first = first.then(|| child(overlap.covered.start)).transpose()?;
             (overlap.covered, first)
         };
-        // To detach the first child, the right link of the leaf before it has to change. If that leaf is corrupt, the
-        // leaf after it stays in the tree and loses its entries.
+        // To detach the first child, the right link of the leaf before it has to change. If that leaf cannot be read,
+        // the leaf after it stays in the tree and loses its entries.
         if let Some(first) = first
-            && unless_corrupt(self.leaf_before(store, &keys.lower, |_| ()))?.is_none()
+            && unless_unreadable(self.leaf_before(store, &keys.lower, |_| ()))?.is_none()
         {
             waiting.push(first);
             covered.start += 1;

@@ -7,6 +7,7 @@ mod lost_tail;
 mod rescue;
 mod salvage;
 mod stopped;
+mod unreadable;
 
 #[path = "../workload/mod.rs"]
 mod workload;

@@ -1,6 +1,6 @@
 //! Frees detached subtrees in bounded batches, once no snapshot can read them.
 
-use crate::base::{Error, Lsn, PageId, Result, TableId};
+use crate::base::{Lsn, PageId, Result, TableId};
 use crate::log::BatchBuffer;
 use crate::page::Record;
 use crate::tree::Tree;
@@ -147,11 +147,11 @@ impl Engine {
                     let key = detached_key(root);
                     catalog.remove(&applier, &key, |old| self.note_before(&applier, catalog.table, &key, Some(old)))?;
                 }
-                // Pages that can only be reached through a damaged page stay in use. The catalog keeps the entry, and
-                // the other subtrees are freed. But if a leaf is freed in part, the rest refers to free pages. Then
+                // Pages that can only be reached through an unreadable page stay in use. The catalog keeps the entry,
+                // and the other subtrees are freed. But if a leaf is freed in part, the rest refers to free pages. Then
                 // writing stops, and nothing of this batch is logged.
-                Err(Error::Corrupt { page, what }) if applier.len() == complete.get() => {
-                    tracing::warn!(%page, what, %root, "a dropped subtree cannot be freed completely");
+                Err(cause) if cause.is_of_a_page() && applier.len() == complete.get() => {
+                    tracing::warn!(%cause, %root, "a dropped subtree cannot be freed completely");
                 }
                 Err(other) => return Err(other),
             }
