@@ -369,6 +369,12 @@ impl Error {
         Error::Corrupt { page, what: what.into() }
     }
 
+    /// True if the error may mean that a page cannot be read: it is corrupt, or the device cannot read it. What can do
+    /// without the page then goes on. Stopped writing and a full device are other errors.
+    pub(crate) fn is_of_a_page(&self) -> bool {
+        matches!(self, Error::Corrupt { .. } | Error::Io { .. })
+    }
+
     /// Adds the name of the table to an error about damage.
     pub(crate) fn in_table(self, table: &str) -> Error {
         let named = |what: String| format!("table \"{}\": {what}", table.escape_debug());

@@ -8,10 +8,10 @@ use super::{PageRead, PageWrite, Tree};
 use crate::base::{Error, PageId, Result};
 use crate::page::{Page, PageBuilder, PageOp};
 
-/// `None` for a corrupt page. Merging only saves space, so a corrupt neighbour is not an error.
-fn unless_corrupt<T>(read: Result<T>) -> Result<Option<T>> {
+/// `None` for a page that cannot be read. Merging only saves space, so an unreadable neighbour is not an error.
+pub(super) fn unless_unreadable<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
-        Err(Error::Corrupt { .. }) => Ok(None),
+        Err(error) if error.is_of_a_page() => Ok(None),
         other => other.map(Some),
     }
 }
@@ -25,20 +25,18 @@ impl Tree {
     }
 
     /// Works from the root down, so that children come under one parent before they are merged. Returns true if pages
-    /// were merged.
+    /// were merged. Ends at an unreadable page: `key` may be the end of a removed range, and its leaf was not read
+    /// before.
     fn merge_towards<S: PageWrite>(&self, store: &S, key: &[u8]) -> Result<bool> {
         let mut merged = false;
         let mut id = self.root;
         let mut level = peek(store, id, |page| page.level())?;
         while level > 0 {
-            let (slot, child, count) = {
-                let latched = store.read(id)?;
-                let page = Page::new(&latched);
-                self.check_page(page, id, level)?;
-                let slot = self.slot_for(store, page, LeafTarget::Covering(key))?;
-                (slot, child_of(page, slot)?, page.count())
+            let Some((slot, child, count)) = unless_unreadable(self.child_towards(store, (id, level), key))? else {
+                break;
             };
-            if peek(store, child, is_underfull)? {
+            let Some(underfull) = unless_unreadable(peek(store, child, is_underfull))? else { break };
+            if underfull {
                 let lefts = [slot.checked_sub(1), (slot + 1 < count).then_some(slot)];
                 let mut done = false;
                 for left in lefts.into_iter().flatten() {
@@ -55,6 +53,20 @@ impl Tree {
         Ok(merged)
     }
 
+    /// The slot and the id of the child of an inner page to which the path to `key` leads, and the number of children.
+    fn child_towards<S: PageRead>(
+        &self,
+        store: &S,
+        (id, level): (PageId, u8),
+        key: &[u8],
+    ) -> Result<(usize, PageId, usize)> {
+        let latched = store.read(id)?;
+        let page = Page::new(&latched);
+        self.check_page(page, id, level)?;
+        let slot = self.slot_for(store, page, LeafTarget::Covering(key))?;
+        Ok((slot, child_of(page, slot)?, page.count()))
+    }
+
     /// Joins the children at `slot` and `slot + 1` of page `id` if they fit in one page with a quarter to spare, or if
     /// one of them is empty. Returns true if they were joined.
     fn merge_children<S: PageWrite>(&self, store: &S, id: PageId, slot: usize) -> Result<bool> {
@@ -66,17 +78,17 @@ impl Tree {
             let page = Page::new(&latched);
             page.key_into(slot + 1, &mut separator);
             let run = if page.level() == 1 { self.run_pages(store, id, &separator) } else { Ok(Vec::new()) };
-            let Some(run) = unless_corrupt(run)? else { return Ok(false) };
+            let Some(run) = unless_unreadable(run)? else { return Ok(false) };
             (run, page.level().saturating_sub(1), child_of(page, slot)?, child_of(page, slot + 1)?)
         };
         if left_id == right_id {
             return Err(Error::corrupt(id, format!("page {left_id} is a child of it twice")));
         }
-        let Some(joined) = unless_corrupt(self.joined_image(store, left_id, right_id))? else { return Ok(false) };
+        let Some(joined) = unless_unreadable(self.joined_image(store, left_id, right_id))? else { return Ok(false) };
         let mut parent = store.latch(id)?;
         let page = Page::new(&parent);
-        let Some(mut left) = unless_corrupt(self.latch_checked(store, left_id, level))? else { return Ok(false) };
-        let Some(right) = unless_corrupt(self.latch_checked(store, right_id, level))? else { return Ok(false) };
+        let Some(mut left) = unless_unreadable(self.latch_checked(store, left_id, level))? else { return Ok(false) };
+        let Some(right) = unless_unreadable(self.latch_checked(store, right_id, level))? else { return Ok(false) };
         let first = joined.as_deref().or(Page::new(&right).is_inner().then_some(&*separator));
         let Some(packed) = self.joined_content(store, Page::new(&left), Page::new(&right), first) else {
             return Ok(false);
@@ -137,7 +149,7 @@ impl Tree {
         if child_id == self.root {
             return Err(Error::corrupt(self.root, "the root is its own child"));
         }
-        let Some(child) = unless_corrupt(self.latch_checked(store, child_id, level))? else { return Ok(false) };
+        let Some(child) = unless_unreadable(self.latch_checked(store, child_id, level))? else { return Ok(false) };
         let content = Page::new(&child);
         let (lower, upper) = fences(page);
         let spec = self.spec(self.root, level, &lower, upper.as_deref(), PageId::NONE);

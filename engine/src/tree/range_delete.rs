@@ -6,6 +6,7 @@
 
 use super::edit::{child_record, peek, slot_u16};
 use super::long_key::is_long;
+use super::merge::unless_unreadable;
 use super::search::{LeafTarget, child_of};
 use super::split::fences;
 use super::{KeyRange, PageRead, PageWrite, Tree};
@@ -60,7 +61,12 @@ struct Overlap {
     covered: std::ops::Range<usize>,
     /// The slots of the children where the range begins or ends.
     partial: Vec<usize>,
+    /// True if the range begins with the first key that the child at `covered.start` may have.
+    begins_at_child: bool,
 }
+
+/// An inner page, its level and the range of its keys.
+type WaitingPage = (PageId, u8, KeyRange);
 
 /// The removal of a range of keys in steps. Each step changes few pages and leaves a valid tree. Between the steps,
 /// only the single writer may change the tree.
@@ -77,7 +83,7 @@ pub struct RangeRemoval {
 enum RemovalStep {
     Begin,
     /// These inner pages, with their levels and ranges, may have children that are completely in the range.
-    Detach(Vec<(PageId, u8, KeyRange)>),
+    Detach(Vec<WaitingPage>),
     /// Removes entries from the leaf where the range begins.
     TrimFirst,
     /// Removes entries from the leaf where the range ends.
@@ -165,26 +171,15 @@ impl Tree {
         &self,
         store: &S,
         keys: &KeyRange,
-        waiting: &mut Vec<(PageId, u8, KeyRange)>,
+        waiting: &mut Vec<WaitingPage>,
         removed: &mut RemovedRange,
         before: &mut impl FnMut(Removal<'_>) -> Result<()>,
     ) -> Result<bool> {
-        let Some((id, level, range)) = waiting.pop() else { return Ok(true) };
-        if level == 0 {
-            return Ok(false);
-        }
-        let covered = {
-            let latched = store.read(id)?;
-            let page = Page::new(&latched);
-            self.check_page(page, id, level)?;
-            let overlap = self.overlap(store, page, &range, keys)?;
-            for slot in overlap.partial {
-                waiting.push((child_of(page, slot)?, level - 1, self.child_range(store, page, slot, &range)?));
-            }
-            overlap.covered
-        };
+        let Some(page) = waiting.pop() else { return Ok(true) };
+        let covered = self.covered_children(store, &page, keys, waiting)?;
         if !covered.is_empty() {
-            removed.detached.push(self.detach(store, id, covered, &range, before)?);
+            let (id, _, range) = &page;
+            removed.detached.push(self.detach(store, *id, covered, range, before)?);
         }
         Ok(false)
     }
@@ -194,26 +189,54 @@ impl Tree {
         let mut levels = Vec::new();
         let level = peek(store, self.root, |page| page.level())?;
         let mut waiting = vec![(self.root, level, KeyRange::default())];
-        while let Some((id, level, range)) = waiting.pop().filter(|_| !keys.is_empty()) {
-            if level == 0 {
-                continue;
-            }
-            let latched = store.read(id)?;
-            let page = Page::new(&latched);
-            self.check_page(page, id, level)?;
-            let overlap = self.overlap(store, page, &range, keys)?;
-            if !overlap.covered.is_empty() {
-                levels.push(level);
-            }
-            for slot in overlap.partial {
-                waiting.push((child_of(page, slot)?, level - 1, self.child_range(store, page, slot, &range)?));
+        while let Some(page) = waiting.pop().filter(|_| !keys.is_empty()) {
+            if !self.covered_children(store, &page, keys, &mut waiting)?.is_empty() {
+                levels.push(page.1);
             }
         }
         Ok(levels)
     }
 
+    /// The slots of the children of a page that are to be detached. Adds the children where the range begins or ends to
+    /// `waiting`. There are none if the page is a leaf.
+    fn covered_children<S: PageRead>(
+        &self,
+        store: &S,
+        &(id, level, ref range): &WaitingPage,
+        keys: &KeyRange,
+        waiting: &mut Vec<WaitingPage>,
+    ) -> Result<std::ops::Range<usize>> {
+        if level == 0 {
+            return Ok(0..0);
+        }
+        let (mut covered, first) = {
+            let latched = store.read(id)?;
+            let page = Page::new(&latched);
+            self.check_page(page, id, level)?;
+            let overlap = self.overlap(store, page, range, keys)?;
+            let child = |slot| Ok((child_of(page, slot)?, level - 1, self.child_range(store, page, slot, range)?));
+            for slot in overlap.partial {
+                waiting.push(child(slot)?);
+            }
+            let first = overlap.begins_at_child && !overlap.covered.is_empty();
+            let first = first.then(|| child(overlap.covered.start)).transpose()?;
+            (overlap.covered, first)
+        };
+        // To detach the first child, the right link of the leaf before it has to change. If that leaf cannot be read,
+        // the leaf after it stays in the tree and loses its entries.
+        if let Some(first) = first
+            && unless_unreadable(self.leaf_before(store, &keys.lower, |_| ()))?.is_none()
+        {
+            waiting.push(first);
+            covered.start += 1;
+        }
+        Ok(covered)
+    }
+
+    /// The overlap of `keys` with the children of a page with this range.
     fn overlap<S: PageRead>(&self, store: &S, page: Page<'_>, range: &KeyRange, keys: &KeyRange) -> Result<Overlap> {
-        let mut overlap = Overlap { covered: 0..page.count(), partial: Vec::new() };
+        let begins_at_child = keys.lower == range.lower && !keys.lower.is_empty();
+        let mut overlap = Overlap { covered: 0..page.count(), partial: Vec::new(), begins_at_child };
         if keys.lower > range.lower {
             let found = above_first(self.locate(store, page, &keys.lower)?);
             let (Ok(slot) | Err(slot)) = found;
@@ -221,6 +244,7 @@ impl Tree {
             if found.is_err() {
                 overlap.partial.push(slot.max(1) - 1);
             }
+            overlap.begins_at_child = found.is_ok();
         }
         if let Some(to) = keys.upper.as_ref().filter(|_| !keys.reaches(range.upper.as_deref())) {
             match above_first(self.locate(store, page, to)?) {

@@ -7,7 +7,7 @@ use super::insert::MAX_SPLITS;
 use super::long_key::{is_long, trial_image};
 use super::search::{MAX_LEVEL, PathStep};
 use super::{PageRead, PageWrite, Tree};
-use crate::base::{Error, PageId, Result, bytes};
+use crate::base::{Error, PageId, Result, bytes, limits};
 use crate::page::{Page, PageBuilder, PageOp, PageSpec, Record, choose_split, would_insert};
 
 /// The entry that a split makes room for.
@@ -47,13 +47,21 @@ impl Tree {
         self.split_page(store, &path, leaf, pending)
     }
 
-    /// True if the leaf `id` is the one that covers `key`, has more than one entry, and has its keys itself.
+    /// True if the leaf `id` is the one that covers `key`, has more than one entry, and has its keys itself. Reads all
+    /// keys that the split may need.
     ///
     /// # Errors
     /// The errors of the store.
     pub fn can_split_leaf<S: PageRead>(&self, store: &S, id: PageId, key: &[u8]) -> Result<bool> {
-        let can_split = |page: Page<'_>| page.count() > 1 && self.resolver(page).is_none();
-        Ok(self.path_to(store, key)?.1 == id && peek(store, id, can_split)?)
+        if self.path_to(store, key)?.1 != id {
+            return Ok(false);
+        }
+        let latched = store.read(id)?;
+        let page = Page::new(&latched);
+        if page.count() < 2 || self.resolver(page).is_some() {
+            return Ok(false);
+        }
+        self.read_keys_alike(store, page).map(|()| true)
     }
 
     /// Splits the leaf `id` in two, if it is the leaf that covers `key` and has more than one entry. Returns false if
@@ -168,10 +176,14 @@ impl Tree {
         if !split.long {
             return Ok(SplitPoint { left: split.left_count, separator: Separator::New(split.separator) });
         }
-        // The images of the keys around the cut are the same. Only their runs or the key heap can distinguish them. For
-        // a long separator, the shortest one is used whatever the rule is, because a longer one would only have a
+        // For a long separator, the shortest one is used whatever the rule is, because a longer one would only have a
         // longer run.
         let pending = pending.filter(|p| p.slot == split.left_count);
+        let around = (split.left_count, split.pending_left);
+        if let Some(separator) = self.separator_of_images(store, page, around, pending) {
+            return Ok(SplitPoint { left: split.left_count, separator: Separator::New(separator) });
+        }
+        // The images of the keys around the cut are the same. Only their runs or the key heap can distinguish them.
         let (mut last, mut first) = (Vec::new(), Vec::new());
         match pending.filter(|_| split.pending_left == Some(true)) {
             Some(pending) => last.extend_from_slice(pending.key),
@@ -185,6 +197,54 @@ impl Tree {
             first.truncate(bytes::common_prefix(&last, &first) + 1);
         }
         Ok(SplitPoint { left: split.left_count, separator: Separator::New(first) })
+    }
+
+    /// The shortest separator of a cut, if the leaf has its keys itself and the images around the cut distinguish them.
+    /// `left_count` entries stay left. `pending` belongs at the cut, on the left if `pending_left`.
+    fn separator_of_images<S: PageRead>(
+        &self,
+        store: &S,
+        page: Page<'_>,
+        (left_count, pending_left): (usize, Option<bool>),
+        pending: Option<PendingInsert<'_>>,
+    ) -> Option<Vec<u8>> {
+        if self.resolver(page).is_some() {
+            return None;
+        }
+        let (mut last, mut first) = (Vec::new(), Vec::new());
+        page.key_into(left_count.saturating_sub(1), &mut last);
+        page.key_into(left_count, &mut first);
+        match (pending, pending_left) {
+            (Some(pending), Some(true)) => last = pending.image.to_vec(),
+            (Some(pending), Some(false)) => first = pending.image.to_vec(),
+            _ => {}
+        }
+        let common = bytes::common_prefix(&last, &first);
+        (common < limits::long_key_head(store.page_size())).then(|| {
+            first.truncate(common + 1);
+            first
+        })
+    }
+
+    /// Reads the long keys of a leaf that a split of it may have to distinguish, so that all errors occur before the
+    /// split: those that agree with a neighbour in all bytes that the leaf has of them. The caller holds the latch of
+    /// the leaf. For a leaf that keeps its keys out of line, [`Tree::read_heap_for`] does this.
+    pub fn read_keys_alike<S: PageRead>(&self, store: &S, page: Page<'_>) -> Result<()> {
+        let (head, inline) = (limits::long_key_head(store.page_size()), limits::max_inline_key(store.page_size()));
+        let mut next = if self.resolver(page).is_none() { page.first_longer(0, inline) } else { None };
+        let (mut key, mut beside, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+        while let Some(slot) = next {
+            page.key_into(slot, &mut key);
+            let mut is_alike = |slot: Option<usize>| {
+                let beside_it = slot.filter(|slot| *slot < page.count()).map(|slot| page.key_into(slot, &mut beside));
+                beside_it.is_some() && bytes::common_prefix(&key, &beside) >= head
+            };
+            if is_alike(slot.checked_sub(1)) || is_alike(Some(slot + 1)) {
+                self.full_key(store, page, slot, &mut whole)?;
+            }
+            next = page.first_longer(slot + 1, inline);
+        }
+        Ok(())
     }
 
     fn store_separator<S: PageWrite>(&self, store: &S, separator: Separator) -> Result<Vec<u8>> {

@@ -177,6 +177,25 @@ fn a_run_that_is_not_the_keys_is_an_error() {
     assert!(corrupt_get(&tree, &store, &key));
 }
 
+#[test]
+fn a_leaf_whose_split_needs_a_corrupt_run_cannot_be_split() {
+    let store = VecStore::new(512);
+    let tree = new_tree(&store, layout(KeyListKind::Head, RecordListKind::None, SeparatorRule::TAIL));
+    let key = |last: u8| [vec![b'x'; 600], vec![last]].concat();
+    put(&tree, &store, &key(1), b"");
+    let run = *store.allocated().last().unwrap();
+    put(&tree, &store, &key(2), b"");
+    assert!(tree.can_split_leaf(&store, tree.root, b"").unwrap());
+    store.overwrite(run, |page| page[100] ^= 1);
+    assert!(matches!(tree.can_split_leaf(&store, tree.root, b""), Err(Error::Corrupt { .. })));
+    let alone = |byte: u8| [vec![byte], vec![b'x'; 600]].concat();
+    let tree = new_tree(&store, layout(KeyListKind::Head, RecordListKind::None, SeparatorRule::TAIL));
+    assert!([b'a', b'b'].iter().all(|byte| !put(&tree, &store, &alone(*byte), b"")));
+    let run = *store.allocated().last().unwrap();
+    store.overwrite(run, |page| page[100] ^= 1);
+    assert!(tree.can_split_leaf(&store, tree.root, b"").unwrap());
+}
+
 /// A leaf of a key heap where the place of one key is that of another key, which has the same bytes from the beginning
 /// of the part on.
 fn twice() -> (VecStore, Tree) {

@@ -4,9 +4,9 @@
 //! An applier exists for one batch, under the engine's apply lock. It makes no decisions: the tree calls its
 //! operations.
 
-use crate::base::{Error, Lsn, PageId, Result};
+use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::log::{BatchBuffer, Log};
-use crate::page::{NewEntry, Page, PageOp, apply, insert_run, map_page};
+use crate::page::{NewEntry, Page, PageOp, apply, insert_run, map_page, run_page};
 use crate::store::{PlaceBytes, ReadGuard, WriteGuard};
 use crate::tree::{PageRead, PageWrite};
 use crate::txn::engine::Engine;
@@ -126,6 +126,13 @@ impl<'e> Applier<'e> {
     pub(crate) fn adopt_for_format(&self, id: PageId) -> Result<WriteGuard<'e>> {
         self.set_allocated(id)?;
         self.engine.pool.create(id)
+    }
+
+    /// Replaces a page of a tree that cannot be read. The new page belongs to no tree, so reading it as a page of one
+    /// remains an error.
+    pub(super) fn replace_lost(&self, id: PageId, table: TableId) -> Result<()> {
+        let mut page = self.engine.pool.create(id)?;
+        self.apply(&mut page, &PageOp::Format { packed: run_page(id, table, PageId::NONE, &[]).into() }).map(drop)
     }
 
     /// Marks the pages of a run as free, with one logged operation for each allocation map. Does not release the ids:

@@ -8,8 +8,8 @@
 //! applied once.
 
 use super::applier::Applier;
-use super::removal_of;
 use super::steps::Step;
+use super::{CATALOG_ROOT, removal_of};
 use crate::base::{Error, Lsn, Result};
 use crate::log::BatchBuffer;
 use crate::tree::{LeafHint, RangeRemoval, Tree};
@@ -29,6 +29,8 @@ struct PieceProgress {
     removal: Option<RangeRemoval>,
     /// The LSN of the version events of all pieces, for [`Applier::with_events`].
     events: Option<Lsn>,
+    /// True if a recovery completes the transaction. Nothing has read the leaves before.
+    is_recovery: bool,
 }
 
 impl Engine {
@@ -44,7 +46,8 @@ impl Engine {
         let start = logical::write(self.log()?, steps.clone())?;
         self.unfinished.store(start.0, Ordering::Release);
         drop(between);
-        self.apply_pieces(steps, PieceProgress { done: 0, removal: None, events: Some(start.plus(1)) }, catalog)
+        let events = Some(start.plus(1));
+        self.apply_pieces(steps, PieceProgress { done: 0, removal: None, events, is_recovery: false }, catalog)
     }
 
     /// Applies the steps of a large transaction that recovery found unfinished.
@@ -58,7 +61,7 @@ impl Engine {
         }
         let steps = transaction.steps().skip(transaction.done);
         // There are no readers yet.
-        let progress = PieceProgress { done: transaction.done as u64, removal: None, events: None };
+        let progress = PieceProgress { done: transaction.done as u64, removal: None, events: None, is_recovery: true };
         self.apply_pieces(steps, progress, catalog)
     }
 
@@ -128,6 +131,14 @@ impl Engine {
         progress: &mut PieceProgress,
         catalog: &Tree,
     ) -> Result<bool> {
+        if progress.is_recovery
+            && let Some(step) = steps.clone().next()
+            && self.lose_step(applier, &step)?
+        {
+            steps.next();
+            progress.done += 1;
+            return Ok(true);
+        }
         // The hints are not valid: an earlier piece may have freed pages whose ids are used again.
         let together = self.apply_run(applier, steps.clone(), self.pool.page_size(), |_| LeafHint::NONE)?;
         if together > 0 {
@@ -147,6 +158,20 @@ impl Engine {
         }
         steps.next();
         progress.done += 1;
+        Ok(true)
+    }
+
+    /// Returns true, and makes the loss permanent, if the leaf of a step cannot be read: it, or a page above it, is
+    /// corrupt. Its key range is lost, and the change with it, as for the operations that redo skips.
+    fn lose_step(&self, applier: &Applier<'_>, step: &Step<'_>) -> Result<bool> {
+        let Some((tree, key)) = step.target().filter(|(tree, _)| tree.root != CATALOG_ROOT) else { return Ok(false) };
+        let Err(cause) = tree.leaf_for(&self.pages(), key, |_| ()) else { return Ok(false) };
+        let Error::Corrupt { page, .. } = cause else { return Err(cause) };
+        tracing::warn!(%cause, table = %tree.table, "a change of an unfinished transaction is lost");
+        // A device that can read the page again some day must not return its old content.
+        if matches!(self.pool.read(page), Err(Error::Corrupt { .. })) {
+            applier.replace_lost(page, tree.table)?;
+        }
         Ok(true)
     }
 }

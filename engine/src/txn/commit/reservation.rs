@@ -254,7 +254,7 @@ impl<'e> ReservationEstimate<'e> {
         let head = long_key_head(self.page_size);
         let page_size = self.page_size;
         let mut heap = Vec::new();
-        let clears = self.clears;
+        let (clears, pages) = (self.clears, self.engine.pages());
         self.visit_key(&step, tree, key, |page| {
             // An earlier removal of a range may remove the entry that is there now.
             let replaced = |step: &Step<'_>| if clears { 0 } else { replaced_bytes(page, step, head) };
@@ -276,7 +276,9 @@ impl<'e> ReservationEstimate<'e> {
             let grows = growth.map(|of_one| 2 * own.bytes + own.new * of_one + page_size / 8);
             let is_full = grows.is_none_or(|grows| page.free() < grows) || page.count() + own.new > MOST_ENTRIES;
             own.may_split = own.bytes > 0 && is_full || own.removes && tree.layout.leaf.may_grow_on_removal();
-        })?;
+            let is_near_full = own.bytes > 0 && page.free() < room_before_split(own.pages, page_size);
+            if is_near_full { tree.read_keys_alike(&pages, page) } else { Ok(()) }
+        })??;
         if own.may_split || own.removes {
             self.note_neighbour();
             self.reservation.images += usize::from(own.may_split);
@@ -304,7 +306,7 @@ impl<'e> ReservationEstimate<'e> {
     /// Reads the pages of the key heap that these steps, which change one leaf, need.
     fn read_heap(&self, steps: &[Step<'_>], added: usize) -> Result<()> {
         let puts = steps.iter().any(|step| matches!(step, Step::Put { .. }));
-        let room = if puts { 2 * added + self.page_size / 16 } else { 0 };
+        let room = if puts { room_before_split(added, self.page_size) } else { 0 };
         for (tree, key) in steps.iter().filter_map(Step::target) {
             if tree.read_heap_for(&self.engine.pages(), key, room)? {
                 break;
@@ -363,6 +365,11 @@ impl<'e> ReservationEstimate<'e> {
         }
         Ok(looked)
     }
+}
+
+/// A leaf with this number of free bytes is not split by puts that need `added` bytes of pages.
+fn room_before_split(added: usize, page_size: usize) -> usize {
+    2 * added + page_size / 16
 }
 
 /// The space that the writes to one leaf need.

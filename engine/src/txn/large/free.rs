@@ -2,7 +2,7 @@
 
 use super::LargeRecord;
 use crate::base::limits::PAGE_HEADER;
-use crate::base::{Error, PageId, Result};
+use crate::base::{PageId, Result};
 use crate::page::{Page, PageKind, run_capacity};
 use crate::store::PageStore;
 use crate::txn::commit::applier::Applier;
@@ -52,11 +52,12 @@ impl LargeRecord {
 fn is_part_of_run(store: &dyn PageStore, id: PageId, right: PageId, payload: usize, page: &mut [u8]) -> Result<bool> {
     // One wrong read must not count as damage: the whole run would stay in use for ever.
     let read = match store.read(id, page) {
-        Err(Error::Corrupt { .. }) => store.read(id, page),
+        Err(error) if error.is_of_a_page() => store.read(id, page),
         read => read,
     };
     match read {
-        Ok(None) | Err(Error::Corrupt { .. }) => Ok(false),
+        Ok(None) => Ok(false),
+        Err(error) if error.is_of_a_page() => Ok(false),
         Ok(Some(_)) => {
             let page = Page::new(page);
             Ok(page.kind() == PageKind::Run && page.right() == right && page.payload().len() == payload)

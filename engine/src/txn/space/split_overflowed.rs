@@ -70,7 +70,7 @@ impl Engine {
     }
 
     /// A page that was to be split, if it still is. `None` if it has been changed since, or if one of the pages above
-    /// it is damaged: then a split could not be finished.
+    /// it, or a key that the split may need, is damaged: then a split could not be finished.
     fn candidate(
         &self,
         store: &dyn PageStore,
