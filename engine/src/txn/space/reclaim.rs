@@ -1,6 +1,6 @@
 //! Frees detached subtrees in bounded batches, once no snapshot can read them.
 
-use crate::base::{Lsn, PageId, Result, TableId};
+use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::log::BatchBuffer;
 use crate::page::Record;
 use crate::tree::Tree;
