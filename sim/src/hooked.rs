@@ -185,6 +185,10 @@ impl<H: Hooks> Disk for HookedDisk<H> {
         }
     }
 
+    fn forget_cached(&self, offset: u64) {
+        self.inner.forget_cached(offset);
+    }
+
     fn allocated(&self) -> Result<u64> {
         self.inner.allocated()
     }

@@ -18,6 +18,9 @@ use std::sync::{Arc, OnceLock};
 /// long as with folios of 64 KiB.
 const MOST_LOG_WRITE: usize = 64 << 10;
 
+/// A multiple of the size of every folio. The system does not remove a part of a folio from the file cache.
+const LARGEST_FOLIO: u64 = 2 << 20;
+
 /// The unit of `st_blocks` in bytes. It does not depend on the block size of the file system.
 const STAT_BLOCK: u64 = 512;
 
@@ -160,6 +163,10 @@ impl Disk for FileDisk {
         }
     }
 
+    fn forget_cached(&self, offset: u64) {
+        system::leave_cache(&self.file, offset / LARGEST_FOLIO * LARGEST_FOLIO);
+    }
+
     /// Removes the bytes of the file from the file cache. After a failed sync they can differ from those on the device.
     fn use_direct_io(&self) -> Result<bool> {
         if self.direct.get().is_some() {
@@ -178,7 +185,7 @@ impl Disk for FileDisk {
             system::set_direct(&self.file, false).map_err(failed)?;
             return Ok(false);
         }
-        system::leave_cache(&self.file);
+        system::leave_cache(&self.file, 0);
         self.direct.get_or_init(|| direct);
         Ok(true)
     }
@@ -229,10 +236,10 @@ mod system {
         }
     }
 
-    /// Removes the file from the file cache, except for pages that are not on the device yet.
-    pub(super) fn leave_cache(file: &File) {
+    /// Removes the bytes from `offset` on from the file cache, except for pages that are not on the device yet.
+    pub(super) fn leave_cache(file: &File, offset: u64) {
         // An error is harmless: some pages stay in memory twice, and the engine uses no bytes whose sync has failed.
-        let _ = fadvise(file, 0, None, Advice::DontNeed);
+        let _ = fadvise(file, offset, None, Advice::DontNeed);
     }
 
     pub(super) fn punch_hole(file: &File, offset: u64, len: u64) -> Result<()> {
@@ -270,7 +277,7 @@ mod system {
         Ok(false)
     }
 
-    pub(super) fn leave_cache(_: &File) {}
+    pub(super) fn leave_cache(_: &File, _: u64) {}
 
     pub(super) fn punch_hole(_: &File, _: u64, _: u64) -> Result<()> {
         Ok(())

@@ -66,6 +66,11 @@ pub trait Disk: Send + Sync + Debug {
     fn will_read(&self, offset: u64, len: u64) {
         let _ = (offset, len);
     }
+    /// Hints that the system should read the bytes from `offset` on from the device again. Bytes that are not on the
+    /// device yet stay in the file cache.
+    fn forget_cached(&self, offset: u64) {
+        let _ = offset;
+    }
     /// Makes all further reads and writes bypass the file cache of the system. False if that is not supported. A file
     /// that grows by a write may then end later, with zeros up to the end of a block of the device.
     fn use_direct_io(&self) -> Result<bool> {

@@ -436,11 +436,13 @@ fn recover(config: LogConfig, opened: &Opened, progress: &mut dyn FnMut(u64, u64
         Err(cause @ Error::Full { .. }) => Err(cause),
         resumed => Ok(resumed?),
     };
+    // Only now: `resume` has checked the end, and the store keeps it for good.
+    store.note_log_end(end)?;
     let redo = Redo::new(pool, &**store, meta.store_lsn, meta.high_water).without(freed);
     let redone = redo.run(&mut reader, &mut |done| progress(done, log_bytes))?;
     if redone.end != end {
-        // The first pass has read the whole log, so a read of this second pass was wrong. The log stays for another
-        // recovery.
+        // `resume` has checked the end that the first pass found, so a read of this second pass was wrong. Both
+        // superblocks still need the log from the redo point on: another recovery reads it.
         let what = format!("recovery read it up to LSN {end}, and later up to here: the device is not reliable");
         return Err(Error::CorruptLog { lsn: redone.end, what });
     }

@@ -169,7 +169,9 @@ fn replay(opened: &Opened, config: &LogConfig) -> Result<(Redone, Option<Error>)
     let Meta { clean, redo, epoch, store_lsn, last, high_water, .. } = *meta;
     let from = if clean { next_epoch(meta) } else { LogPosition { lsn: redo, epoch } };
     let read = || log::read_damaged(config.clone(), from, last)?.ok_or_else(|| missing_log(config));
-    let freed = Redo::first_pass(&**store, store_lsn, &mut read()?)?;
+    let mut ahead = read()?;
+    let freed = Redo::first_pass(&**store, store_lsn, &mut ahead)?;
+    store.note_log_end(ahead.end_state().lsn)?;
     let mut reader = read()?;
     let redone = Redo::new(pool, &**store, store_lsn, high_water.max(store.ids_end()))
         .of_damaged()
