@@ -301,8 +301,8 @@ mod tests {
     }
 
     #[test]
-    fn a_full_device_and_a_used_up_quota_are_the_typed_error() {
-        for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded] {
+    fn a_full_device_a_used_up_quota_and_the_greatest_length_are_the_typed_error() {
+        for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("full");
             let disk = file(&path);
