@@ -91,6 +91,7 @@ impl Creation {
                 database_id,
                 page_size,
                 clean: true,
+                log_follows: false,
                 epoch: 0,
                 redo: FIRST_LSN,
                 store_lsn: FIRST_LSN,
