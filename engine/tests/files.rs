@@ -446,3 +446,33 @@ fn a_file_that_can_get_no_descriptor_of_its_own_is_not_created() -> Result<()> {
     assert_eq!(names(folder.path()), [""; 0]);
     Ok(())
 }
+
+/// On some network file systems a lock keeps other descriptors, also of the same process, from reading and writing.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_database_has_one_open_descriptor_of_its_file() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap().join("t.duramen");
+    let open = || {
+        let all = fs::read_dir("/proc/self/fd").unwrap();
+        let targets = all.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
+        // The name of a database that is being created begins like its own.
+        let is_file = |name: &str| name.starts_with("t.duramen") && !name.contains("-log");
+        targets.filter(|target| target.parent() == path.parent() && target.to_str().is_some_and(|target| {
+            target.rsplit('/').next().is_some_and(is_file)
+        })).count()
+    };
+    let db = options().create(&path)?;
+    assert_eq!(open(), 1);
+    put(&db, 1)?;
+    db.close()?;
+    let db = options().open(&path)?;
+    assert_eq!(open(), 1);
+    drop(db);
+    fs::remove_file(&path).unwrap();
+    let new = options().begin_create(&path)?;
+    assert_eq!(open(), 1);
+    new.finish()?;
+    assert_eq!(open(), 0);
+    Ok(())
+}

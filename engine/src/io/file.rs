@@ -8,7 +8,7 @@ use std::fs::{File, Metadata};
 use std::io::{Seek, SeekFrom};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -190,6 +190,12 @@ impl Disk for FileDisk {
         Ok(true)
     }
 
+    /// On some network file systems a locked file can be used through the locked descriptor only.
+    fn renamed(&self, path: &Path) -> Option<Arc<dyn Disk>> {
+        let disk = FileDisk::new(self.file.clone(), path.to_owned(), self.writable);
+        Some(Arc::new(FileDisk { fixed_size: self.fixed_size, opener: self.opener, ..disk }))
+    }
+
     fn allocated(&self) -> Result<u64> {
         Ok(self.metadata()?.blocks().saturating_mul(STAT_BLOCK))
     }
@@ -293,7 +299,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::io::ErrorKind;
-    use std::path::Path;
 
     fn file(path: &Path) -> FileDisk {
         let file = File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap();

@@ -102,6 +102,11 @@ pub trait Disk: Send + Sync + Debug {
     fn complete(&self) -> Result<()> {
         self.sync()
     }
+    /// The same open file after it was renamed: `path` is for messages. `None` if it must be opened by its new name.
+    fn renamed(&self, path: &std::path::Path) -> Option<Arc<dyn Disk>> {
+        let _ = path;
+        None
+    }
     /// The number of bytes allocated on the device. It can be smaller than [`Disk::size`] if the file has holes.
     fn allocated(&self) -> Result<u64>;
 }
