@@ -11,6 +11,7 @@ mod direct;
 mod file;
 mod folder;
 mod memory;
+mod mount;
 mod opener;
 mod overlay;
 mod process_id;
