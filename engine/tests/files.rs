@@ -446,3 +446,73 @@ fn a_file_that_can_get_no_descriptor_of_its_own_is_not_created() -> Result<()> {
     assert_eq!(names(folder.path()), [""; 0]);
     Ok(())
 }
+
+/// On some network file systems a lock keeps other descriptors, also of the same process, from reading and writing.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_database_has_one_open_descriptor_of_its_file() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap().join("t.duramen");
+    let open = || {
+        let all = fs::read_dir("/proc/self/fd").unwrap();
+        let targets = all.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
+        // The name of a database that is being created begins like its own.
+        let is_file = |name: &str| name.starts_with("t.duramen") && !name.contains("-log");
+        targets
+            .filter(|target| {
+                target.parent() == path.parent()
+                    && target.to_str().is_some_and(|target| target.rsplit('/').next().is_some_and(is_file))
+            })
+            .count()
+    };
+    let db = options().create(&path)?;
+    assert_eq!(open(), 1);
+    put(&db, 1)?;
+    db.close()?;
+    let db = options().open(&path)?;
+    assert_eq!(open(), 1);
+    drop(db);
+    fs::remove_file(&path).unwrap();
+    let new = options().begin_create(&path)?;
+    assert_eq!(open(), 1);
+    new.finish()?;
+    assert_eq!(open(), 0);
+    Ok(())
+}
+
+/// The path of a file that is mounted alone, for the process that [`a_file_that_is_mounted_alone_is_refused`] starts.
+const MOUNTED: &str = "DURAMEN_TEST_MOUNTED";
+
+/// Its log would be in the file system of the folder.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_is_mounted_alone_is_refused() -> Result<()> {
+    if let Some(path) = std::env::var_os(MOUNTED) {
+        match options().open(&path) {
+            Err(Error::Option { option: "path", expected, .. }) => assert!(expected.contains("mounted alone")),
+            other => panic!("{other:?}"),
+        }
+        // Nothing is written, so there will be no log.
+        assert_eq!(keys(&Database::open_read_only(&path)?)?, 1);
+        return Ok(());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [file, mounted] = ["file", "mounted"].map(|name| folder.path().join(name));
+    let db = options().create(&file)?;
+    put(&db, 1)?;
+    db.close()?;
+    fs::write(&mounted, b"").unwrap();
+    let in_mounts = |script: &str| {
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-rm", "sh", "-c", &format!("mount --bind \"$0\" \"$1\" && {script}")]);
+        command.args([&file, &mounted]).arg(std::env::current_exe().unwrap()).env(MOUNTED, &mounted);
+        command.output()
+    };
+    if !in_mounts("true").is_ok_and(|output| output.status.success()) {
+        println!("SKIPPED: this test needs `unshare` and the right to mount");
+        return Ok(());
+    }
+    let output = in_mounts("exec \"$2\" --exact a_file_that_is_mounted_alone_is_refused").unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    Ok(())
+}

@@ -150,6 +150,7 @@ pub fn meta() -> Meta {
         database_id: 1,
         page_size: PAGE_SIZE,
         clean: true,
+        log_follows: false,
         epoch: 1,
         redo: Lsn(10),
         store_lsn: Lsn(10),

@@ -34,6 +34,15 @@ pub trait Hooks: Debug + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Called before the file `name` is set to the length `end`, or gets space reserved up to `end`.
+    ///
+    /// # Errors
+    /// The error of the call. Then nothing has changed.
+    fn before_growth(&self, name: &str, end: u64) -> Result<()> {
+        let _ = (name, end);
+        Ok(())
+    }
+
     /// Called before the file `from` gets the name `to`.
     ///
     /// # Errors
@@ -172,10 +181,12 @@ impl<H: Hooks> Disk for HookedDisk<H> {
     }
 
     fn resize(&self, len: u64) -> Result<()> {
+        self.hooks.before_growth(&self.name, len)?;
         self.inner.resize(len)
     }
 
     fn reserve_range(&self, range: Range<u64>) -> Result<()> {
+        self.hooks.before_growth(&self.name, range.end)?;
         self.inner.reserve_range(range)
     }
 
@@ -183,6 +194,10 @@ impl<H: Hooks> Disk for HookedDisk<H> {
         if self.hooks.will_read(&self.name, offset, len) {
             self.inner.will_read(offset, len);
         }
+    }
+
+    fn forget_cached(&self, offset: u64) {
+        self.inner.forget_cached(offset);
     }
 
     fn allocated(&self) -> Result<u64> {

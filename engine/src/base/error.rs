@@ -475,7 +475,8 @@ impl Error {
         Error::Io { action, path: path.into(), source }
     }
 
-    /// Wraps an error of the operating system; a full device gives [`Error::Full`].
+    /// Wraps an error of the operating system. A full device gives [`Error::Full`], and so does a file that cannot be
+    /// longer.
     ///
     /// ```
     /// use duramen::Error;
@@ -485,9 +486,11 @@ impl Error {
     /// assert!(matches!(full, Error::Full { .. }));
     /// ```
     pub fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Error {
+        use std::io::ErrorKind;
         let path = path.into();
         match source.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Error::Full { path },
+            // To a database the greatest length of a file is the end of the device, too.
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => Error::Full { path },
             _ => Error::Io { action, path, source },
         }
     }

@@ -189,6 +189,10 @@ impl Disk for CountedDisk {
         self.inner.will_read(offset, len);
     }
 
+    fn forget_cached(&self, offset: u64) {
+        self.inner.forget_cached(offset);
+    }
+
     fn use_direct_io(&self) -> Result<bool> {
         self.inner.use_direct_io()
     }

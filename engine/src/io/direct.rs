@@ -190,11 +190,11 @@ impl DirectIo {
         self.with_buffer(|buffer| {
             let unit = usize_of(self.unit);
             if end < stop && (stop - self.unit != start || front == 0) {
-                self.read_unit(buffer, stop - self.unit, || self.len())?;
+                self.read_to_write_back(buffer, stop - self.unit)?;
                 buffer.bytes_mut().copy_within(..unit, len - unit);
             }
             if front > 0 {
-                self.read_unit(buffer, start, || self.len())?;
+                self.read_to_write_back(buffer, start)?;
             }
             let bytes = buffer.bytes_mut().get_mut(..len).unwrap_or_default();
             bytes.get_mut(front..front + part.len()).unwrap_or_default().copy_from_slice(part);
@@ -207,6 +207,13 @@ impl DirectIo {
     /// The length of the file. For a block device it is `u64::MAX`, because a short read of a device is an error.
     fn len(&self) -> Result<u64> {
         if self.fixed_len { Ok(u64::MAX) } else { Ok(self.file.metadata()?.len()) }
+    }
+
+    /// Reads a unit to the front of the buffer. Its bytes will be written back without a checksum, so it is read until
+    /// two reads return the same.
+    fn read_to_write_back(&self, buffer: &mut Buffer, start: u64) -> Result<()> {
+        let read = |buffer: &mut Buffer| self.read_unit(buffer, start, || self.len());
+        self.with_buffer(|again| read_alike(buffer, again, usize_of(self.unit), read))
     }
 
     /// Reads a unit to the front of the buffer, with zeros after the end of the file. `len` returns the length of the
@@ -240,6 +247,29 @@ impl DirectIo {
     }
 }
 
+/// Reads `len` bytes with `read` to the front of the buffer, twice. If the bytes differ, a third read decides.
+fn read_alike(
+    buffer: &mut Buffer,
+    again: &mut Buffer,
+    len: usize,
+    mut read: impl FnMut(&mut Buffer) -> Result<()>,
+) -> Result<()> {
+    let front = |buffer: &Buffer| buffer.bytes().get(..len).unwrap_or_default().to_vec();
+    read(again)?;
+    let first = front(again);
+    read(buffer)?;
+    let second = front(buffer);
+    if first == second {
+        return Ok(());
+    }
+    read(buffer)?;
+    let third = front(buffer);
+    if third == first || third == second {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::InvalidData, "three reads returned different bytes: the device is not reliable"))
+}
+
 /// Converts a length inside a request. It fits, because the request is in memory.
 fn usize_of(len: u64) -> usize {
     usize::try_from(len).unwrap_or(usize::MAX)
@@ -267,6 +297,26 @@ mod tests {
         }
         assert_eq!(direct.write_at(u64::MAX - 3, b"far").unwrap_err().kind(), ErrorKind::InvalidInput);
         direct.read_at(1024, &mut []).unwrap();
+    }
+
+    #[test]
+    fn a_wrong_read_is_not_written_back() {
+        for wrong in [&[0][..], &[1], &[0, 1], &[0, 2]] {
+            let (mut buffer, mut again) = (Buffer::new(512), Buffer::new(512));
+            let mut reads = 0u8;
+            let done = read_alike(&mut buffer, &mut again, 512, |buffer| {
+                buffer.bytes_mut().fill(7);
+                if wrong.contains(&reads) {
+                    buffer.bytes_mut()[100] = 8 + reads;
+                }
+                reads += 1;
+                Ok(())
+            });
+            match wrong.len() {
+                1 => assert!(done.is_ok() && buffer.bytes() == [7; 512], "{wrong:?}"),
+                _ => assert_eq!(done.unwrap_err().kind(), ErrorKind::InvalidData, "{wrong:?}"),
+            }
+        }
     }
 
     #[test]

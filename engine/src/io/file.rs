@@ -8,7 +8,7 @@ use std::fs::{File, Metadata};
 use std::io::{Seek, SeekFrom};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -17,6 +17,9 @@ use std::sync::{Arc, OnceLock};
 /// a write: its file already has zeros there, or is a spare file. With folios of 1 MiB such a write took three times as
 /// long as with folios of 64 KiB.
 const MOST_LOG_WRITE: usize = 64 << 10;
+
+/// A multiple of the size of every folio. The system does not remove a part of a folio from the file cache.
+const LARGEST_FOLIO: u64 = 2 << 20;
 
 /// The unit of `st_blocks` in bytes. It does not depend on the block size of the file system.
 const STAT_BLOCK: u64 = 512;
@@ -168,6 +171,10 @@ impl Disk for FileDisk {
         }
     }
 
+    fn forget_cached(&self, offset: u64) {
+        system::leave_cache(&self.file, offset / LARGEST_FOLIO * LARGEST_FOLIO);
+    }
+
     /// Removes the bytes of the file from the file cache. After a failed sync they can differ from those on the device.
     fn use_direct_io(&self) -> Result<bool> {
         if self.direct.get().is_some() {
@@ -186,9 +193,15 @@ impl Disk for FileDisk {
             system::set_direct(&self.file, false).map_err(failed)?;
             return Ok(false);
         }
-        system::leave_cache(&self.file);
+        system::leave_cache(&self.file, 0);
         self.direct.get_or_init(|| direct);
         Ok(true)
+    }
+
+    /// On some network file systems a locked file can be used through the locked descriptor only.
+    fn renamed(&self, path: &Path) -> Option<Arc<dyn Disk>> {
+        let disk = FileDisk::new(self.file.clone(), path.to_owned(), self.writable);
+        Some(Arc::new(FileDisk { fixed_size: self.fixed_size, opener: self.opener, ..disk }))
     }
 
     fn allocated(&self) -> Result<u64> {
@@ -253,10 +266,10 @@ mod system {
         }
     }
 
-    /// Removes the file from the file cache, except for pages that are not on the device yet.
-    pub(super) fn leave_cache(file: &File) {
+    /// Removes the bytes from `offset` on from the file cache, except for pages that are not on the device yet.
+    pub(super) fn leave_cache(file: &File, offset: u64) {
         // An error is harmless: some pages stay in memory twice, and the engine uses no bytes whose sync has failed.
-        let _ = fadvise(file, 0, None, Advice::DontNeed);
+        let _ = fadvise(file, offset, None, Advice::DontNeed);
     }
 
     pub(super) fn punch_hole(file: &File, offset: u64, len: u64) -> Result<()> {
@@ -298,7 +311,7 @@ mod system {
         Ok(false)
     }
 
-    pub(super) fn leave_cache(_: &File) {}
+    pub(super) fn leave_cache(_: &File, _: u64) {}
 
     pub(super) fn punch_hole(_: &File, _: u64, _: u64) -> Result<()> {
         Ok(())
@@ -314,7 +327,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::io::ErrorKind;
-    use std::path::Path;
 
     fn file(path: &Path) -> FileDisk {
         let file = File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap();
@@ -322,8 +334,8 @@ mod tests {
     }
 
     #[test]
-    fn a_full_device_and_a_used_up_quota_are_the_typed_error() {
-        for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded] {
+    fn a_full_device_a_used_up_quota_and_the_greatest_length_are_the_typed_error() {
+        for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("full");
             let disk = file(&path);

@@ -3,7 +3,7 @@
 //! The folder is resolved once and then held open. A later change of the working folder, or a new name of a parent
 //! folder, does not change which files are opened.
 
-use super::{DeviceDisk, Disk, FileDisk, LockGuard, Locked, OpenMode, Opener, Volume};
+use super::{DeviceDisk, Disk, FileDisk, LockGuard, Locked, OpenMode, Opener, Volume, mount};
 use crate::base::{Error, Result};
 use rustix::fs::{
     AtFlags, Dir, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, openat, readlinkat, renameat, statat,
@@ -312,6 +312,9 @@ impl Volume for FileVolume {
             let guard = FileLock { file: file.clone(), volume: self.clone(), opener: Opener::this() };
             // The previous owner of the lock may have removed the file, or replaced it by another file.
             if guard.is_of(name)? {
+                if exclusive && !self.is_block_device(name.as_ref())? {
+                    mount::check_with_folder(&file, &self.handle, &self.path(name))?;
+                }
                 return Ok(Locked { disk: self.disk(name, file, mode)?, guard: Box::new(guard) });
             }
         }

@@ -11,6 +11,7 @@ mod direct;
 mod file;
 mod folder;
 mod memory;
+mod mount;
 mod opener;
 mod overlay;
 mod process_id;
@@ -72,6 +73,11 @@ pub trait Disk: Send + Sync + Debug {
     fn will_read(&self, offset: u64, len: u64) {
         let _ = (offset, len);
     }
+    /// Hints that the system should read the bytes from `offset` on from the device again. Bytes that are not on the
+    /// device yet stay in the file cache.
+    fn forget_cached(&self, offset: u64) {
+        let _ = offset;
+    }
     /// Makes all further reads and writes bypass the file cache of the system. False if that is not supported. A file
     /// that grows by a write may then end later, with zeros up to the end of a block of the device.
     fn use_direct_io(&self) -> Result<bool> {
@@ -102,6 +108,11 @@ pub trait Disk: Send + Sync + Debug {
     /// after a power cut.
     fn complete(&self) -> Result<()> {
         self.sync()
+    }
+    /// The same open file after it was renamed: `path` is for messages. `None` if it must be opened by its new name.
+    fn renamed(&self, path: &std::path::Path) -> Option<Arc<dyn Disk>> {
+        let _ = path;
+        None
     }
     /// The number of bytes allocated on the device. It can be smaller than [`Disk::size`] if the file has holes.
     fn allocated(&self) -> Result<u64>;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The process that has opened a file, a folder or a database.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Opener(u32);
+pub(crate) struct Opener(u64);
 
 impl Opener {
     /// The running process.

@@ -67,7 +67,7 @@ impl LogConfig {
     }
 
     /// The database's file, for messages.
-    fn database_path(&self) -> PathBuf {
+    pub(crate) fn database_path(&self) -> PathBuf {
         self.volume.path(self.database_name())
     }
 }

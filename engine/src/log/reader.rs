@@ -297,6 +297,8 @@ impl LogReader {
             let name = segment::name(&self.config, segment.number);
             return Err(self.corrupt(format!("the segment after {name} is missing")));
         }
+        // The search must not use the bytes in which this batch is invalid: the read may have been wrong.
+        self.window.forget();
         match damage::find_later(&mut self.window, &segment, self.seed, self.offset, lsn)? {
             Some(later) => {
                 Err(self
@@ -304,6 +306,21 @@ impl LogReader {
             }
             None => Ok(()),
         }
+    }
+
+    /// Reads once more where the log has ended, from another open file. Fails if there is a batch: the reads before
+    /// were wrong. With `from_device` it does not use the file cache, which keeps the bytes of a wrong read. Everything
+    /// before the end must be on the device then.
+    pub(super) fn check_end_again(&mut self, from_device: bool) -> Result<()> {
+        let Some(last) = self.plan.get(self.index) else { return Ok(()) };
+        let disk = self.config.volume.open(&segment::name(&self.config, last.number), OpenMode::Read)?;
+        if from_device {
+            disk.forget_cached(self.offset);
+        }
+        self.window = FileWindow::new(disk)?;
+        let Some(batch) = self.try_read_batch()? else { return Ok(()) };
+        let what = "recovery found the end of the log here, and later a batch: the device is not reliable";
+        Err(Error::CorruptLog { lsn: batch.start, what: what.to_owned() })
     }
 
     fn corrupt(&self, what: impl Into<String>) -> Error {

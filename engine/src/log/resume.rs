@@ -7,7 +7,7 @@ use super::segment::{self, SegmentHeader};
 use super::tail::Older;
 use super::window::FileWindow;
 use super::writer::Log;
-use crate::base::Result;
+use crate::base::{Error, Result};
 use crate::io::{Disk, OpenMode, WriteKind};
 use std::sync::Arc;
 
@@ -18,10 +18,22 @@ impl Log {
     /// Continues after a recovery: reads the rest of the log, syncs everything that was read, and starts a segment of a
     /// new epoch at the end of the valid log. The segment is durable on return. The old segments stay until
     /// [`Log::remove_before`] removes them. After a crash at any time the log reads the same from the old redo point,
-    /// or from the start of this log.
+    /// or from the start of this log. After [`Error::Full`] the end of `reader` is the end of the log, too.
+    ///
+    /// # Errors
+    /// [`Error::CorruptLog`] if the log is longer than `reader` found it. Then nothing was changed.
     pub fn resume(mut reader: LogReader) -> Result<Log> {
         while reader.next()?.is_some() {}
-        secure(&reader)?;
+        // What follows cuts the log at its end, so the end is read again first. After a failed write the file cache may
+        // be the only place of batches that were read.
+        match secure(&reader) {
+            Ok(()) => reader.check_end_again(true)?,
+            Err(full @ Error::Full { .. }) => {
+                reader.check_end_again(false)?;
+                return Err(full);
+            }
+            Err(other) => return Err(other),
+        }
         let (end, config) = (reader.end_state(), reader.config.clone());
         let header = SegmentHeader {
             epoch: reader.survey.next_epoch(reader.from.epoch),

@@ -205,7 +205,7 @@ impl Log {
         if rotated.is_err() {
             // A file without the header of a segment is not one. If the removal also fails, an unused file remains,
             // which only occupies a number.
-            let _ = self.config.volume.remove(&segment::name(&self.config, number));
+            let _ = self.remove_unused(number);
         }
         rotated
     }
@@ -356,7 +356,7 @@ impl Log {
         let spares: Vec<u32> = rotation.spares.drain(..).map(|spare| spare.number).collect();
         let prepared = rotation.prepared.take();
         self.remove(&self.ours(&spares))?;
-        self.remove_prepared(prepared)?;
+        prepared.map_or(Ok(()), |file| self.remove_unused(file.number))?;
         self.tail.lock().give_back_rest()
     }
 
@@ -366,14 +366,22 @@ impl Log {
         self.group.check()?;
         self.poison("the log has been closed");
         let prepared = self.rotation.lock().prepared.take();
-        self.remove_prepared(prepared)?;
+        prepared.map_or(Ok(()), |file| self.remove_unused(file.number))?;
         self.remove(&self.ours(&segment::numbers(&self.config)?))
     }
 
-    /// Removes the prepared file. The content is not checked: the file may be empty, and then does not show which log
-    /// it belongs to.
-    fn remove_prepared(&self, prepared: Option<NextFile>) -> Result<()> {
-        prepared.map_or(Ok(()), |file| self.remove(&[file.number]))
+    /// Removes the file of a segment that was not begun. Another database may have a segment of this number, if it got
+    /// the name after this one was removed. A file without content does not show which log it belongs to: it is
+    /// removed.
+    fn remove_unused(&self, number: u32) -> Result<()> {
+        match segment::inspect(&self.config, number) {
+            Ok(SegmentFile::Spare | SegmentFile::Cut) => self.remove(&[number]),
+            // The write of the header has failed, and has written it.
+            Ok(SegmentFile::Ours(header)) if header.epoch == self.epoch && header.start == self.next_lsn() => {
+                self.remove(&[number])
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Removes segments durably.

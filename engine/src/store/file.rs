@@ -194,13 +194,22 @@ impl DatabaseFile {
     /// superblock as the valid one. If that one leads to an older state, it is overwritten too. Until this returns,
     /// whatever the older one refers to must not be overwritten, nor its log removed.
     pub fn secure(&self) -> Result<()> {
+        self.secure_with(false)
+    }
+
+    /// Does the same if the log has commits that this superblock lacks, see [`Meta::log_follows`].
+    pub fn secure_before_log(&self) -> Result<()> {
+        self.secure_with(true)
+    }
+
+    fn secure_with(&self, log_follows: bool) -> Result<()> {
         let mut change = self.change()?;
         self.write_superblock(change.current.slot, &change.current.superblock)?;
         if change.current.other == OtherSuperblock::Same {
             return Ok(());
         }
         let Superblock { meta, store_header, .. } = change.current.superblock.clone();
-        change.write(meta, store_header)
+        change.write(Meta { log_follows: meta.log_follows || log_follows, ..meta }, store_header)
     }
 
     /// Returns once the superblock is durable. Other writes may not be: all that a superblock refers to must be synced

@@ -273,7 +273,7 @@ pub trait StoreRedo {
         let _ = id;
     }
 
-    /// Notes the end of redo: no page of the database has a later change.
+    /// Notes the end of the log, before redo reads a page: no page of the database has a later change.
     ///
     /// # Errors
     /// Errors of writing, if the store has to keep it.

@@ -52,6 +52,7 @@ const MAPS: usize = LIFE - 4;
 const LIFE: usize = CHECKSUM - TOTALS;
 const CHECKSUM: usize = SUPERBLOCK - 4;
 const FLAG_CLEAN: u32 = 1;
+const FLAG_LOG_FOLLOWS: u32 = 2;
 
 /// The part of a superblock that belongs to the layers above the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +63,9 @@ pub struct Meta {
     pub page_size: usize,
     /// True when the database was closed in order: everything is in this file, there is no log to redo.
     pub clean: bool,
+    /// A later superblock was damaged and has been overwritten: if a log begins where this clean database ends, it has
+    /// commits that this superblock lacks.
+    pub log_follows: bool,
     /// The epoch of the redo point in the log.
     pub epoch: u32,
     /// Redo starts here.
@@ -111,7 +115,9 @@ impl Superblock {
         put_u32(&mut bytes, PAGE_SIZE, u32_of(meta.page_size));
         put_u128(&mut bytes, DATABASE_ID, meta.database_id);
         put_u64(&mut bytes, SEQUENCE, self.sequence);
-        put_u32(&mut bytes, FLAGS, if meta.clean { FLAG_CLEAN } else { 0 });
+        let flag = |set: bool, flag: u32| if set { flag } else { 0 };
+        let flags = flag(meta.clean, FLAG_CLEAN) | flag(meta.log_follows, FLAG_LOG_FOLLOWS);
+        put_u32(&mut bytes, FLAGS, flags);
         put_u32(&mut bytes, HIGH_WATER, meta.high_water);
         put_u32(&mut bytes, EPOCH, meta.epoch);
         put_u32(&mut bytes, KIND, self.kind.tag());
@@ -140,7 +146,7 @@ impl Superblock {
             return Err(format!("it names a page size of {page_size}"));
         }
         let flags = get_u32(bytes, FLAGS);
-        if flags & !FLAG_CLEAN != 0 {
+        if flags & !(FLAG_CLEAN | FLAG_LOG_FOLLOWS) != 0 {
             return Err(format!("it has unknown flags {flags:#x}"));
         }
         let mut id = [0; 16];
@@ -149,6 +155,7 @@ impl Superblock {
             database_id: u128::from_le_bytes(id),
             page_size,
             clean: flags & FLAG_CLEAN != 0,
+            log_follows: flags & FLAG_LOG_FOLLOWS != 0,
             epoch: get_u32(bytes, EPOCH),
             redo: Lsn(get_u64(bytes, REDO)),
             store_lsn: Lsn(get_u64(bytes, STORE_LSN)),
@@ -255,6 +262,7 @@ impl Chosen {
             database_id: 0,
             page_size,
             clean: true,
+            log_follows: false,
             epoch: 0,
             redo: never,
             store_lsn: never,
@@ -323,6 +331,7 @@ pub(crate) mod tests {
             database_id: 0x0123_4567_89ab_cdef_0011_2233_4455_6677,
             page_size: 4096,
             clean: false,
+            log_follows: false,
             epoch: 3,
             redo: Lsn(100),
             store_lsn: Lsn(120),
@@ -363,7 +372,7 @@ pub(crate) mod tests {
         let mut torn = block(5).encode();
         torn[512..].fill(0);
         let impossible =
-            [(PAGE_SIZE, 4097), (FLAGS, 2), (STORE_HEADER_LEN, 65_535)].map(|(at, value)| with_field(5, at, value));
+            [(PAGE_SIZE, 4097), (FLAGS, 4), (STORE_HEADER_LEN, 65_535)].map(|(at, value)| with_field(5, at, value));
         for bad in [torn].into_iter().chain(impossible) {
             let sound = block(4).encode();
             for (halves, slot) in [([sound, bad], 0), ([bad, sound], 1)] {
@@ -430,10 +439,11 @@ pub(crate) mod tests {
 
         #[test]
         fn fields_come_back(
-            id: u128, clean: bool, epoch: u32, redo: u64, last: u64, high_water: u32, sequence: u64,
+            id: u128, clean: bool, log_follows: bool, epoch: u32, redo: u64, last: u64, high_water: u32, sequence: u64,
             store_header in proptest::collection::vec(any::<u8>(), 0..=MAX_STORE_HEADER),
         ) {
-            let meta = Meta { database_id: id, clean, epoch, redo: Lsn(redo), last: Lsn(last), high_water, ..meta() };
+            let (redo, last) = (Lsn(redo), Lsn(last));
+            let meta = Meta { database_id: id, clean, log_follows, epoch, redo, last, high_water, ..meta() };
             let block = Superblock { meta, sequence, store_header, ..block(1) };
             prop_assert_eq!(choose(&block.encode(), Path::new("db")).unwrap().superblock, block);
         }

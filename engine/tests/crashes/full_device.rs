@@ -15,6 +15,8 @@ const OLD: TableDef<u32, &[u8]> = TableDef::new("old");
 const NEW: TableDef<u32, &[u8]> = TableDef::new("new");
 const NAME: &str = "t.duramen";
 const OLD_ENTRIES: u32 = 30_000;
+/// The greatest length of a file in [`ShortFiles`].
+const LONGEST_FILE: u64 = 6 << 20;
 
 fn options(cache: usize) -> duramen::Builder {
     Database::builder().page_size(4096).cache(cache).checkpoint_bytes(256 << 10).background(false)
@@ -377,5 +379,57 @@ fn room_for_pages_outside_the_log_is_promised_to_one_thread_at_a_time() -> Resul
     assert_eq!(bulk.finish()?, 4001);
     tx.commit()?;
     assert_eq!(db.verify(|_| ())?.findings, []);
+    Ok(())
+}
+
+/// A file system with a greatest length of files.
+#[derive(Debug)]
+struct ShortFiles;
+
+impl Hooks for ShortFiles {
+    fn before_write(&self, name: &str, offset: u64, len: usize) -> Result<()> {
+        self.before_growth(name, offset + len as u64)
+    }
+
+    fn before_growth(&self, name: &str, end: u64) -> Result<()> {
+        match end > LONGEST_FILE {
+            true => Err(Error::io("cannot write", name, std::io::ErrorKind::FileTooLarge.into())),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The database uses the whole length, also where it would have the file grow by more. Then a commit is refused, and
+/// space can be freed and used again.
+#[test]
+fn the_greatest_length_of_a_file_is_a_full_device() -> Result<()> {
+    for store in STORES {
+        let volume = FailingVolume::new(1);
+        let hooked: Arc<dyn Volume> = Arc::new(HookedVolume::new(Arc::new(volume.clone()), Arc::new(ShortFiles)));
+        let db = options(64 << 10).store(store).create_on(hooked.clone(), NAME)?;
+        let mut entries = 0;
+        loop {
+            match put(&db, NEW, entries..entries + 100) {
+                Ok(()) => entries += 100,
+                Err(Error::Full { .. }) => break,
+                Err(other) => panic!("{store}: {other}"),
+            }
+            while db.maintain()? {}
+        }
+        let len = volume.open(NAME, OpenMode::Read)?.size()?;
+        assert!(len > LONGEST_FILE - (2 << 20), "{store}: {len} bytes");
+        let tx = db.begin_write()?;
+        tx.open_table(NEW)?.remove_range(..1 << 31);
+        tx.commit()?;
+        while db.maintain()? {}
+        db.checkpoint()?;
+        db.checkpoint()?;
+        put(&db, NEW, 0..100)?;
+        db.close()?;
+        let db = options(64 << 10).open_on(hooked, NAME)?;
+        put(&db, NEW, 0..100)?;
+        assert_eq!(db.verify(|_| ())?.findings, [], "{store}");
+        db.close()?;
+    }
     Ok(())
 }

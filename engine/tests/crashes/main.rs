@@ -1,6 +1,7 @@
 //! A power cut, the death of a process, a failed sync or a full device leaves a sound database with every acknowledged
 //! commit.
 
+mod backups;
 mod closing;
 mod counts;
 mod crash;

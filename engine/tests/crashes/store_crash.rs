@@ -93,6 +93,7 @@ impl Shape {
             database_id: 7,
             page_size: self.page_len(),
             clean: false,
+            log_follows: false,
             epoch: 1,
             redo: Lsn(redo),
             store_lsn: Lsn(redo),

@@ -8,6 +8,7 @@ use duramen::{Database, Durability, Error, Result, TableDef};
 use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, HookedVolume, Hooks, Trigger};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Runs commits until one fails; gives how many succeeded, and the failure.
 fn commit_until_failure(db: &Database, from: u32) -> (u32, Option<Error>) {
@@ -178,5 +179,59 @@ fn a_page_of_a_dropped_table_that_cannot_be_read_stops_no_writer() -> Result<()>
         let stats = options().open_on(volume, NAME)?.stats();
         assert_eq!(stats.detached, 0, "{what}");
     }
+    Ok(())
+}
+
+/// The block of 4 KiB at `at` of the database file cannot be written.
+#[derive(Debug)]
+struct BadBlock {
+    at: u64,
+    hits: AtomicU32,
+}
+
+impl Hooks for BadBlock {
+    fn before_write(&self, name: &str, offset: u64, len: usize) -> Result<()> {
+        if name != NAME || offset >= self.at + 4096 || offset + len as u64 <= self.at {
+            return Ok(());
+        }
+        self.hits.fetch_add(1, Ordering::Relaxed);
+        Err(Error::io("cannot write", NAME, std::io::Error::other("a bad block")))
+    }
+}
+
+/// Opens a killed database, commits, takes a checkpoint and closes, while one block of the file cannot be written.
+/// Returns how many writes have failed.
+fn use_with_bad_block(killed: &FailingVolume, at: u64) -> Result<u32> {
+    let hooks = Arc::new(BadBlock { at, hits: AtomicU32::new(0) });
+    let volume: Arc<dyn Volume> = Arc::new(HookedVolume::new(Arc::new(killed.clone()), hooks.clone()));
+    let db = options().open_on(volume.clone(), NAME)?;
+    assert_eq!(count(&db)?, 1500);
+    put(&db, 1000..2000)?;
+    db.checkpoint()?;
+    put(&db, 0..500)?;
+    db.close()?;
+    let db = options().open_on(volume, NAME)?;
+    assert_eq!(count(&db)?, 2000);
+    assert_eq!(db.verify(|_| ())?.findings, [], "byte {at}");
+    db.close()?;
+    Ok(hooks.hits.load(Ordering::Relaxed))
+}
+
+#[test]
+fn a_block_that_cannot_be_written_stops_neither_an_opening_nor_a_checkpoint_nor_a_close() -> Result<()> {
+    let volume = FailingVolume::new(1);
+    let db = options().create_on(Arc::new(volume.clone()), NAME)?;
+    put(&db, 0..1000)?;
+    db.checkpoint()?;
+    put(&db, 500..1500)?;
+    let end = volume.open(NAME, OpenMode::Read)?.size()?.min(512 << 10);
+    let killed = Cut { event: volume.events(), choice: CutChoice::KeepAll };
+    let mut hit = 0;
+    // The superblocks are before that.
+    for at in (8192..end).step_by(4096) {
+        let hits = use_with_bad_block(&volume.crash(killed), at).unwrap_or_else(|error| panic!("byte {at}: {error}"));
+        hit += u32::from(hits > 0);
+    }
+    assert!(hit > 8, "{hit}");
     Ok(())
 }

@@ -25,6 +25,8 @@ pub(in crate::db) struct Creation {
     /// The current name of the file.
     current_name: String,
     database_id: u128,
+    /// The locked file, opened by its first name.
+    disk: Arc<dyn Disk>,
     lock: Arc<dyn LockGuard>,
     /// The empty file that it replaces.
     empty: Option<Locked>,
@@ -86,11 +88,14 @@ impl Creation {
             };
             let device = disk.capacity().map(|_| disk.clone());
             let (name, lock) = (name.to_owned(), guard.into());
-            let creation = Creation { volume, name, current_name, database_id, lock, empty, device, done: false };
+            let locked = disk.clone();
+            let creation =
+                Creation { volume, name, current_name, database_id, disk: locked, lock, empty, device, done: false };
             let meta = Meta {
                 database_id,
                 page_size,
                 clean: true,
+                log_follows: false,
                 epoch: 0,
                 redo: FIRST_LSN,
                 store_lsn: FIRST_LSN,
@@ -175,8 +180,11 @@ impl Creation {
         let path = self.volume.path(&self.current_name);
         let disk = match &self.device {
             Some(device) => device.clone(),
-            // Opened by its name, because errors contain the name.
-            None => self.volume.open(&self.current_name, OpenMode::Write)?,
+            // Errors contain the name that it has now.
+            None => match self.disk.renamed(&path) {
+                Some(disk) => disk,
+                None => self.volume.open(&self.current_name, OpenMode::Write)?,
+            },
         };
         let opened = store::open(disk, &path)?;
         if opened.1.database_id != self.database_id {

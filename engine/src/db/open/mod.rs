@@ -16,8 +16,8 @@ use super::transaction::read::each_table;
 use super::{Database, maintenance};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::io::{CountedVolume, FileVolume, LockGuard, Locked, Opener, Volume};
-use crate::log::{self, Log, LogConfig, LogPosition, LogShape};
-use crate::store::{self, Backing, Meta, PageStore, Pool, StoreSetup};
+use crate::log::{self, Log, LogConfig, LogPosition, LogReader, LogShape};
+use crate::store::{self, Backing, DatabaseFile, Meta, PageStore, Pool, StoreSetup};
 use crate::txn::{
     CATALOG_ROOT, Engine, LogSlot, LogicalTransaction, PageIds, Redo, Redone, catalog_is_gone, ids_per_map, map_damaged,
 };
@@ -97,10 +97,9 @@ impl Builder {
         let config = LogConfig { shape: self.log_shape, ..log_config(volume, name, opened.meta.database_id) };
         let meta = opened.meta;
         let LogPosition { epoch, .. } = next_epoch(&meta);
-        let position = Meta { clean: false, epoch, redo: meta.last, store_lsn: meta.last, ..meta };
-        // If the log continues after a superblock that needs no log, a newer superblock was damaged or not completed.
-        // The log then has the later commits.
-        let log_continues = meta.clean && log_continues(&config, next_epoch(&meta))?;
+        let (redo, store_lsn) = (meta.last, meta.last);
+        let position = Meta { clean: false, log_follows: false, epoch, redo, store_lsn, ..meta };
+        let log_continues = meta.clean && log_continues(&config, opened.store.file(), &meta)?;
         if log_continues {
             opened.meta = position;
         }
@@ -243,9 +242,8 @@ impl Opened {
     /// # Errors
     /// [`Error::CorruptMeta`] if the database has lost its catalog.
     pub(in crate::db) fn needs_recovery(&self, volume: Arc<dyn Volume>, name: &str) -> Result<bool> {
-        // If the log continues after a superblock that needs no log, a newer superblock is damaged.
         let config = log_config(volume, name, self.meta.database_id);
-        if !self.meta.clean || log_continues(&config, next_epoch(&self.meta))? {
+        if !self.meta.clean || log_continues(&config, self.store.file(), &self.meta)? {
             return Ok(true);
         }
         self.store.use_closed_state();
@@ -404,12 +402,45 @@ fn shared(
     })
 }
 
-/// True if there is a log that begins where this closed database ends. Segments of earlier logs do not count.
-fn log_continues(config: &LogConfig, end: LogPosition) -> Result<bool> {
-    match log::read(config.clone(), end, end.lsn) {
-        Err(Error::MissingLog { .. }) => Ok(false),
-        read => Ok(read?.is_some()),
+/// True if there is a log that begins where this closed database ends: a newer superblock was damaged or not completed,
+/// and the log has the later commits. Segments of earlier logs do not count.
+///
+/// # Errors
+/// That of [`check_log_belongs`].
+fn log_continues(config: &LogConfig, file: &DatabaseFile, meta: &Meta) -> Result<bool> {
+    let end = next_epoch(meta);
+    let mut reader = match log::read(config.clone(), end, end.lsn) {
+        Err(Error::MissingLog { .. }) => return Ok(false),
+        read => match read? {
+            Some(reader) => reader,
+            None => return Ok(false),
+        },
+    };
+    check_log_belongs(config, file, meta, &mut reader)?;
+    Ok(true)
+}
+
+/// Fails if the log, which begins where this closed database ends, has a commit that should not be there. Before the
+/// first commit a superblock was written that needs the log. So that superblock is damaged; or the device has lost its
+/// write; or somebody has replaced the file by an earlier copy of it, and must decide whether to keep the later
+/// commits. If a part of them bypassed the log, the copy lacks it.
+pub(super) fn check_log_belongs(
+    config: &LogConfig,
+    file: &DatabaseFile,
+    meta: &Meta,
+    reader: &mut LogReader,
+) -> Result<()> {
+    if meta.log_follows || file.damaged_superblock().is_some() || reader.next()?.is_none() {
+        return Ok(());
     }
+    let (path, log) = (config.database_path(), config.volume.path(&config.prefix));
+    let what = format!(
+        "it has commits that {} lacks: the file was replaced by an earlier copy, or the device has lost a write. If it is \
+         the copy that you want to use, move {}.* away",
+        path.display(),
+        log.display()
+    );
+    Err(Error::CorruptLog { lsn: meta.last, what })
 }
 
 /// The error if a log is missing.
@@ -427,7 +458,10 @@ fn recover(config: LogConfig, opened: &Opened, progress: &mut dyn FnMut(u64, u64
     let Opened { pool, store, meta, .. } = opened;
     let from = LogPosition { lsn: meta.redo, epoch: meta.epoch };
     let mut ahead = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
-    store.file().secure()?;
+    match store.file().meta().clean {
+        true => store.file().secure_before_log()?,
+        false => store.file().secure()?,
+    }
     let freed = Redo::first_pass(&**store, meta.store_lsn, meta.high_water, &mut ahead)?;
     let (log_bytes, end) = (ahead.bytes(), ahead.end_state().lsn);
     let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
@@ -436,11 +470,13 @@ fn recover(config: LogConfig, opened: &Opened, progress: &mut dyn FnMut(u64, u64
         Err(cause @ Error::Full { .. }) => Err(cause),
         resumed => Ok(resumed?),
     };
+    // Only now: `resume` has checked the end, and the store keeps it for good.
+    store.note_log_end(end)?;
     let redo = Redo::new(pool, &**store, meta.store_lsn, meta.high_water).without(freed);
     let redone = redo.run(&mut reader, &mut |done| progress(done, log_bytes))?;
     if redone.end != end {
-        // The first pass has read the whole log, so a read of this second pass was wrong. The log stays for another
-        // recovery.
+        // `resume` has checked the end that the first pass found, so a read of this second pass was wrong. Both
+        // superblocks still need the log from the redo point on: another recovery reads it.
         let what = format!("recovery read it up to LSN {end}, and later up to here: the device is not reliable");
         return Err(Error::CorruptLog { lsn: redone.end, what });
     }

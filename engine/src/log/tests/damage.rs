@@ -225,3 +225,36 @@ fn recycled_bytes_after_the_end_are_not_read() {
         }
     }
 }
+
+/// Reads return a wrong byte of the last batch, which no later batch shows to be durable: several times in a row, or as
+/// long as the byte is in the file cache.
+#[test]
+fn a_recovery_does_not_cut_the_log_where_reads_were_wrong() {
+    for shape in SHAPES {
+        for reads in [Some(2), Some(3), None] {
+            let (volume, payloads, starts) = written(shape, &[20, 300], &[0, 1]);
+            let whole = volume.bytes(&segment_name(1));
+            let last = whole.windows(8).position(|bytes| bytes == starts[1].0.to_le_bytes()).unwrap();
+            let reader = read(config(&volume, shape), at(Lsn(0), 1), Lsn::ZERO).unwrap().unwrap();
+            volume.spoil(&segment_name(1), last as u64 + 40..last as u64 + 41, reads);
+            let resumed = Log::resume(reader).map(|log| log.next_lsn());
+            assert!(
+                matches!(resumed, Err(Error::CorruptLog { lsn, .. }) if lsn == starts[1]),
+                "{reads:?}: {resumed:?}"
+            );
+            assert_eq!(volume.names(), [segment_name(1)], "{reads:?}");
+            assert_eq!(read_all(config(&volume, shape), at(Lsn(0), 1)).unwrap(), payloads, "{reads:?}");
+        }
+    }
+}
+
+/// Both reads of a batch are wrong, and the bytes of the batches after it, which were read together with it.
+#[test]
+fn later_batches_are_searched_in_bytes_that_are_read_again() {
+    let (volume, _, starts) = written(LogShape::Packed, &[20, 300, 50], &[0, 1, 2]);
+    let second = SEGMENT_HEADER + BATCH_HEADER as u64 + 20;
+    let mut reader = read(packed(&volume), at(Lsn(0), 1), Lsn::ZERO).unwrap().unwrap();
+    volume.spoil(&segment_name(1), second..u64::MAX, Some(2));
+    assert!(reader.next().unwrap().is_some());
+    assert!(matches!(reader.next(), Err(Error::CorruptLog { lsn, .. }) if lsn == starts[1]));
+}

@@ -39,6 +39,50 @@ fn a_segment_that_another_log_is_creating_stays() -> Result<()> {
     Ok(())
 }
 
+/// Our database was removed while it was open, with its log. Another one has its name, and a segment of the number that
+/// ours has prepared.
+#[test]
+fn a_segment_of_another_log_is_not_removed_for_a_prepared_file() -> Result<()> {
+    type Use = fn(&TestVolume, &Log) -> Result<()>;
+    let spares: Use = |_, log| log.remove_spares();
+    let all: Use = |_, log| log.remove_all();
+    let rotation: Use = |volume, log| {
+        volume.fail_write(true);
+        assert!(log.rotate().is_err());
+        volume.fail_write(false);
+        Ok(())
+    };
+    for remove in [spares, all, rotation] {
+        let volume = TestVolume::default();
+        let ours = Log::create(packed(&volume), 1, Lsn(1))?;
+        ours.prepare_segment()?;
+        volume.remove(&segment_name(2))?;
+        let theirs = Log::create_after(other(&volume), 1, Lsn(1), &[])?;
+        theirs.make_durable(theirs.append(1, b"elm")?)?;
+        assert_eq!(volume.names(), [segment_name(1), segment_name(2)]);
+        remove(&volume, &ours)?;
+        assert_eq!(read_all(other(&volume), at(Lsn(1), 1))?, [b"elm"]);
+    }
+    Ok(())
+}
+
+/// A prepared file goes with the log, whether it was created or was a spare file.
+#[test]
+fn a_prepared_file_is_removed() -> Result<()> {
+    for spares in [0, 1 << 20] {
+        let volume = TestVolume::default();
+        let log = Log::create(packed(&volume), 1, Lsn(1))?;
+        log.keep_spares(spares);
+        log.append(1, b"oak")?;
+        log.remove_before(log.rotate()?)?;
+        log.prepare_segment()?;
+        assert_eq!(volume.names(), [segment_name(2), segment_name(3)]);
+        log.remove_spares()?;
+        assert_eq!(volume.names(), [segment_name(2)]);
+    }
+    Ok(())
+}
+
 #[test]
 fn a_segment_that_a_power_cut_left_without_a_header_goes_with_the_log() -> Result<()> {
     let volume = TestVolume::default();

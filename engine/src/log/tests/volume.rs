@@ -24,6 +24,18 @@ struct Shared {
     fail_write: AtomicBool,
     capacity: Mutex<Option<u64>>,
     slow_sync: AtomicBool,
+    wrong: Mutex<Option<WrongBytes>>,
+}
+
+/// Bytes that some reads return wrong.
+#[derive(Clone, Debug)]
+struct WrongBytes {
+    name: String,
+    bytes: Range<u64>,
+    /// How many reads return them wrong.
+    reads: u32,
+    /// They are wrong until the file cache is forgotten.
+    cached: bool,
 }
 
 impl TestVolume {
@@ -56,6 +68,12 @@ impl TestVolume {
 
     pub(super) fn slow_sync(&self) {
         self.0.slow_sync.store(true, Ordering::SeqCst);
+    }
+
+    /// The next `reads` reads of these bytes return others. `None`: all reads, until [`Disk::forget_cached`].
+    pub(super) fn spoil(&self, name: &str, bytes: Range<u64>, reads: Option<u32>) {
+        let (name, cached) = (name.into(), reads.is_none());
+        *self.0.wrong.lock() = Some(WrongBytes { name, bytes, reads: reads.unwrap_or(u32::MAX), cached });
     }
 
     /// Reservations beyond this many bytes a file fail.
@@ -108,7 +126,22 @@ impl Disk for TestDisk {
         let from = offset as usize;
         let found = bytes.get(from..from + buf.len()).ok_or_else(|| self.error("cannot read"))?;
         buf.copy_from_slice(found);
+        if let Some(wrong) = &mut *self.shared.wrong.lock()
+            && wrong.name == self.name
+            && wrong.reads > 0
+        {
+            let places = (offset..).zip(buf.iter_mut()).filter(|(at, _)| wrong.bytes.contains(at));
+            let spoilt = places.map(|(_, byte)| *byte ^= 0x41).count();
+            wrong.reads -= u32::from(spoilt > 0);
+        }
         Ok(())
+    }
+
+    fn forget_cached(&self, offset: u64) {
+        self.shared
+            .wrong
+            .lock()
+            .take_if(|wrong| wrong.cached && wrong.name == self.name && wrong.bytes.start >= offset);
     }
 
     fn write_as(&self, _kind: WriteKind, offset: u64, buf: &[u8]) -> Result<()> {

@@ -132,13 +132,19 @@ impl ShadowStore {
                 Err(Error::Full { .. }) => {
                     // A part of it may be allocated.
                     room.left = true;
-                    return Ok(false);
+                    if room.reserved.is_empty() && start == far {
+                        // The file system may not allow so long a file.
+                        let len = room.len;
+                        self.end_at(room, len)?;
+                    }
                 }
-                // The file system may not allow so long a file.
                 Err(_) => {}
             }
         }
-        reserved.map(|()| true)
+        match reserved {
+            Err(Error::Full { .. }) => Ok(false),
+            reserved => reserved.map(|()| true),
+        }
     }
 
     /// Cuts off the pages at the end of the file that have no image, and gives the reserve back.

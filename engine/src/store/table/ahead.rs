@@ -41,7 +41,7 @@ impl TableStore {
         let kept = written.is_ok() && location.is_some_and(|at| self.state.lock().table.set_ahead(index, version, at));
         let kept_grains = if kept { grains } else { 0 };
         let unused = Extent { first: first + kept_grains, grains: u64::from(BLOCK_GRAINS) - kept_grains };
-        self.space.lock().allocator.release(unused);
+        self.release_unused(std::iter::once(unused));
         written
     }
 }

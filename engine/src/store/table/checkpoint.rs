@@ -65,18 +65,14 @@ impl TableStore {
             state.captured.clone()
         };
         let mut taken = Vec::new();
-        let written = self.write_table(&captured, &mut taken).and_then(|written| {
-            self.file.sync()?;
-            Ok(written)
-        });
-        let written = match written {
-            Ok(written) => written,
-            Err(error) => {
-                let mut space = self.space.lock();
-                taken.into_iter().for_each(|extent| space.allocator.release(extent));
-                return Err(error);
-            }
-        };
+        let written = self.with_other_places(|| {
+            let written = self.write_table(&captured, &mut taken);
+            written.inspect_err(|_| self.release_unused(taken.drain(..)))
+        })?;
+        if let Err(error) = self.file.sync() {
+            self.release_unused(taken.into_iter());
+            return Err(error);
+        }
         let before = Directory::decode(change.store_header())?;
         if let Err(error) = change.write(meta, written.directory.encode()) {
             // It is unknown whether the device has it: nothing that it refers to may be overwritten.

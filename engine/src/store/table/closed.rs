@@ -51,8 +51,8 @@ impl TableStore {
         change.write(meta, directory.encode())
     }
 
-    /// Writes the free map that belongs to this directory, and syncs it. `None` if there is no room for it, or if the
-    /// page table has changed since: then the next opening reads all of the page table.
+    /// Writes the free map that belongs to this directory, and syncs it. `None` if it cannot be written, or if the page
+    /// table has changed since: then the next opening reads all of the page table.
     fn write_free_map(&self, directory: &Directory) -> Result<Option<FreeMapPlace>> {
         if self.damage.is_some() || self.found_damage.lock().is_some() || self.rescued {
             return Ok(None);
@@ -69,12 +69,19 @@ impl TableStore {
         let Some(extent) = self.allocate(grains_of(bytes.len())) else { return Ok(None) };
         let written = self.reach(extent).and_then(|()| {
             let firsts = (extent.first..).step_by(MOST_TOGETHER / GRAIN);
-            self.write_runs(WriteKind::Table, firsts.zip(bytes.chunks(MOST_TOGETHER)))?;
-            self.file.sync()
+            self.write_runs(WriteKind::Table, firsts.zip(bytes.chunks(MOST_TOGETHER)))
         });
-        if let Err(error) = written {
-            self.space.lock().allocator.release(extent);
-            return if matches!(error, Error::Full { .. }) { Ok(None) } else { Err(error) };
+        let synced = match written {
+            // The database can be closed without a free map.
+            Err(Error::Io { .. } | Error::Full { .. }) => {
+                self.release_unused(std::iter::once(extent));
+                return Ok(None);
+            }
+            written => written.and_then(|()| self.file.sync()),
+        };
+        if let Err(error) = synced {
+            self.release_unused(std::iter::once(extent));
+            return Err(error);
         }
         Ok(Some(FreeMapPlace { first: extent.first, len, crc }))
     }

@@ -31,6 +31,7 @@ mod room;
 mod space;
 #[cfg(test)]
 mod tests;
+mod unwritable;
 
 use super::changed::ChangedParts;
 use super::compress::{Dictionaries, DictionaryId, DictionaryPlace, PageCompression, Policies, load_dictionaries};
@@ -45,7 +46,6 @@ use super::rescue::{OpenUnknown, PageSource, RescuedStore, SuperblockChoice, Unk
 use super::superblock::{FRONT, Meta};
 use crate::base::{Damage, Error, Lsn, PageId, Result};
 use crate::io::{BLOCK, Disk, WriteKind};
-use allocator::Fit;
 use encoding::{CHUNK_PAGES, corrupt};
 use image::{IMAGE_HEADER, ImageBatch};
 use load::{Loaded, TableSource, describe_damage, open_table};
@@ -271,20 +271,18 @@ impl TableStore {
             sizes.push(grains);
         }
         self.load_chunks_of(batch.sizes().map(|(id, _)| id))?;
-        batch.set_places(&self.take_places(&sizes, Fit::Next)?);
+        self.write_to_new_places(batch, &sizes)?;
         let (mut entered, mut recompressed) = (0, 0);
-        let written = self.write_runs(WriteKind::Page, batch.runs()).and_then(|()| {
-            batch.locations().zip(batch.tried()).try_for_each(|((id, location), was_tried)| {
-                let had_image = self.enter(id, location, purpose)?;
-                entered += 1;
-                recompressed += u64::from(was_tried && had_image);
-                Ok(())
-            })
+        let all_entered = batch.locations().zip(batch.tried()).try_for_each(|((id, location), was_tried)| {
+            let had_image = self.enter(id, location, purpose)?;
+            entered += 1;
+            recompressed += u64::from(was_tried && had_image);
+            Ok(())
         });
         if recompressed > 0 {
             self.compression.note_recompressed(recompressed);
         }
-        if let Err(error) = written {
+        if let Err(error) = all_entered {
             let mut space = self.space.lock();
             batch.locations().skip(entered).for_each(|(_, at)| space.allocator.release(at.place.extent()));
             return Err(error);
@@ -338,7 +336,8 @@ impl TableStore {
     fn write_runs<'a>(&self, kind: WriteKind, runs: impl Iterator<Item = (u64, &'a [u8])>) -> Result<()> {
         for (first, bytes) in runs {
             let extent = Extent { first, grains: grains_of(bytes.len()) };
-            self.file.disk().write_as(kind, extent.offset(), bytes)?;
+            let written = self.file.disk().write_as(kind, extent.offset(), bytes);
+            written.inspect_err(|error| self.note_unwritable(extent, error))?;
             self.written.fetch_add(bytes.len() as u64, atomic::Ordering::Relaxed);
         }
         Ok(())

@@ -112,7 +112,7 @@ impl TableStore {
         let moved = written.and_then(|()| self.with_chunks(enter));
         match &moved {
             Ok(Some(replaced)) => self.free(replaced),
-            _ => self.space.lock().allocator.release(place.extent()),
+            _ => self.release_unused(std::iter::once(place.extent())),
         }
         moved.map(|replaced| replaced.is_some())
     }

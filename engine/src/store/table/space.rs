@@ -18,6 +18,8 @@ pub(super) struct Space {
     pub(super) of_checkpoint: Vec<Extent>,
     /// Places that records of the log name and that are not installed yet; only during recovery.
     pub(super) reserved: BTreeMap<u64, Extent>,
+    /// Could not be written. They stay in use as long as the file is open.
+    pub(super) unwritable: Vec<Extent>,
 }
 
 /// The change of an entry of the page table.
@@ -40,6 +42,7 @@ impl Space {
             superseded: 0,
             of_checkpoint: Vec::new(),
             reserved: BTreeMap::new(),
+            unwritable: Vec::new(),
         }
     }
 

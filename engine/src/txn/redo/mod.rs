@@ -105,10 +105,9 @@ impl<'a> Redo<'a> {
         self
     }
 
-    /// Does the first pass. The store reserves the places in place records, and receives the end of the log. Returns
-    /// the pages that the log frees, if the store does not use ids again before the redo point is beyond the operation
-    /// that frees them. Such a store may have images of these pages that are older than the redo point, because freed
-    /// pages are not written.
+    /// Does the first pass. The store reserves the places in place records. Returns the pages that the log frees, if
+    /// the store does not use ids again before the redo point is beyond the operation that frees them. Such a store may
+    /// have images of these pages that are older than the redo point, because freed pages are not written.
     pub(crate) fn first_pass(
         store: &dyn PageStore,
         store_lsn: Lsn,
@@ -149,7 +148,6 @@ impl<'a> Redo<'a> {
                 }
             }
         }
-        store.note_log_end(reader.end_state().lsn)?;
         Ok(freed)
     }
 

@@ -12,7 +12,7 @@ mod survey;
 use crate::base::{Damage, Error, Lsn, Result};
 use crate::db::Database;
 use crate::db::open::options::Builder;
-use crate::db::open::{Opened, log_config, missing_log, next_epoch};
+use crate::db::open::{Opened, check_log_belongs, log_config, missing_log, next_epoch};
 use crate::io::{LockGuard, OpenMode, OverlayVolume, Volume};
 use crate::log::{self, LogConfig, LogPosition};
 use crate::store::{self, Meta, PageSource, RescuedStore, SuperblockChoice};
@@ -170,7 +170,12 @@ fn replay(opened: &Opened, config: &LogConfig) -> Result<(Redone, Option<Error>)
     let from = if clean { next_epoch(meta) } else { LogPosition { lsn: redo, epoch } };
     let read = || log::read_damaged(config.clone(), from, last)?.ok_or_else(|| missing_log(config));
     let high_water = high_water.max(store.ids_end());
-    let freed = Redo::first_pass(&**store, store_lsn, high_water, &mut read()?)?;
+    if clean {
+        check_log_belongs(config, store.file(), meta, &mut read()?)?;
+    }
+    let mut ahead = read()?;
+    let freed = Redo::first_pass(&**store, store_lsn, high_water, &mut ahead)?;
+    store.note_log_end(ahead.end_state().lsn)?;
     let mut reader = read()?;
     let redone =
         Redo::new(pool, &**store, store_lsn, high_water).of_damaged().without(freed).run(&mut reader, &mut |_| ())?;
