@@ -281,7 +281,7 @@ impl Engine {
         old: Option<Record<'_>>,
     ) -> Result<()> {
         let large = old.filter(|old| old.large);
-        let run = large.map_or(Ok(None), |old| large::sound_run(self, old.bytes))?;
+        let run = large.map_or(Ok(None), |old| large::run_to_remove(self, old.bytes))?;
         if !applier.needs_versions() {
             return run.map_or(Ok(()), |run| run.free_now(self, applier));
         }

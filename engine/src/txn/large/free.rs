@@ -2,7 +2,7 @@
 
 use super::LargeRecord;
 use crate::base::limits::PAGE_HEADER;
-use crate::base::{PageId, Result};
+use crate::base::{Error, PageId, Result};
 use crate::page::{Page, PageKind, run_capacity};
 use crate::store::PageStore;
 use crate::txn::commit::applier::Applier;
@@ -56,14 +56,25 @@ fn is_part_of_run(store: &dyn PageStore, id: PageId, right: PageId, payload: usi
         read => read,
     };
     match read {
-        Ok(None) => Ok(false),
-        Err(error) if error.is_of_a_page() => Ok(false),
+        Ok(None) | Err(Error::Corrupt { .. }) => Ok(false),
         Ok(Some(_)) => {
             let page = Page::new(page);
             Ok(page.kind() == PageKind::Run && page.right() == right && page.payload().len() == payload)
         }
         Err(error) => Err(error),
     }
+}
+
+/// The run of a large value that a commit removes. `None` also if the device cannot read a page of it: the commit must
+/// not fail for that. Then the pages stay in use, and `verify` reports them.
+pub(crate) fn run_to_remove(engine: &Engine, record: &[u8]) -> Result<Option<SoundRun>> {
+    sound_run(engine, record).or_else(|cause| match cause.is_of_a_page() {
+        true => {
+            tracing::warn!(%cause, "a large value is removed, and its pages stay in use");
+            Ok(None)
+        }
+        false => Err(cause),
+    })
 }
 
 /// A run that was checked and can be freed.

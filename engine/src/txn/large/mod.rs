@@ -13,7 +13,7 @@ use super::space::page_ids::PageIds;
 use crate::base::limits::LARGE_RECORD;
 use crate::base::{Error, PageId, Result, TableId, bytes};
 use crate::page::{Record, run_capacity};
-pub(super) use free::sound_run;
+pub(super) use free::{run_to_remove, sound_run};
 pub(crate) use read::{RunReader, check, read};
 pub(crate) use write::{discard_run, read_input, write};
 
