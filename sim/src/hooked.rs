@@ -176,6 +176,11 @@ impl<H: Hooks> Disk for HookedDisk<H> {
         self.inner.sync()
     }
 
+    fn sync_bytes(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.hooks.before_sync(Some(&self.name))?;
+        self.inner.sync_bytes(offset, bytes)
+    }
+
     fn trim(&self, offset: u64, len: u64) -> Result<()> {
         self.inner.trim(offset, len)
     }

@@ -45,6 +45,8 @@ pub struct FileDisk {
     /// smaller length to the device.
     resizes: AtomicU64,
     synced_resizes: AtomicU64,
+    /// True if a write with `RWF_DSYNC` is a sync of the bytes; set by the first one.
+    has_synced_writes: OnceLock<bool>,
 }
 
 const SIZE: &str = "cannot get the size of";
@@ -55,7 +57,8 @@ impl FileDisk {
         // A previous process may have set a length and died before a sync covered it.
         let (resizes, synced_resizes) = (AtomicU64::new(1), AtomicU64::new(0));
         let (opener, direct) = (Opener::this(), OnceLock::new());
-        FileDisk { file, path, writable, opener, fixed_size: None, direct, resizes, synced_resizes }
+        let has_synced_writes = OnceLock::new();
+        FileDisk { file, path, writable, opener, fixed_size: None, direct, resizes, synced_resizes, has_synced_writes }
     }
 
     /// An open block device.
@@ -128,9 +131,11 @@ impl Disk for FileDisk {
 
     fn sync_bytes(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.opener.check(&self.path)?;
+        let is_device = self.fixed_size.is_some();
         // With direct I/O the file cache has nothing to write.
-        let synced = if self.direct.get().is_some() { None } else { system::write_synced(&self.file, offset, bytes) };
-        let synced = synced.unwrap_or_else(|| self.file.sync_data());
+        let alone = self.direct.get().is_none()
+            && *self.has_synced_writes.get_or_init(|| is_device || system::has_synced_writes(&self.file));
+        let synced = if alone { system::write_synced(&self.file, offset, bytes) } else { self.file.sync_data() };
         synced.map_err(|e| Error::sync("cannot sync", &self.path, e))
     }
 
@@ -216,7 +221,8 @@ mod system {
     use crate::io::BLOCK;
     use crate::io::direct::ALIGNMENT;
     use rustix::fs::{
-        Advice, AtFlags, FallocateFlags, OFlags, StatxFlags, fadvise, fallocate, fcntl_getfl, fcntl_setfl, statx,
+        Advice, AtFlags, FallocateFlags, OFlags, StatxFlags, fadvise, fallocate, fcntl_getfl, fcntl_setfl, fstatfs,
+        statx,
     };
     use rustix::io::{Errno, ReadWriteFlags, pwritev2, retry_on_intr};
     use std::fs::File;
@@ -229,20 +235,32 @@ mod system {
         NonZeroU64::new(len).map(|len| fadvise(file, offset, Some(len), Advice::WillNeed));
     }
 
+    /// True for the file systems that sync a write with `RWF_DSYNC` as `fdatasync` would. Others may ignore the flag,
+    /// as some network file systems do.
+    pub(super) fn has_synced_writes(file: &File) -> bool {
+        const BTRFS: u64 = 0x9123_683e;
+        const EXT4: u64 = 0xef53;
+        const F2FS: u64 = 0xf2f5_2010;
+        const XFS: u64 = 0x5846_5342;
+        // The type has a sign on some machines.
+        #[allow(clippy::cast_sign_loss, clippy::unnecessary_cast)]
+        fstatfs(file).is_ok_and(|stat| [BTRFS, EXT4, F2FS, XFS].contains(&(stat.f_type as u64)))
+    }
+
     /// Writes bytes again that were written last at `offset`, and syncs only them: a sync of the file would also write
-    /// all that other threads have written meanwhile. `None` if the system cannot do that.
-    pub(super) fn write_synced(file: &File, offset: u64, bytes: &[u8]) -> Option<Result<()>> {
+    /// all that other threads have written meanwhile.
+    pub(super) fn write_synced(file: &File, offset: u64, bytes: &[u8]) -> Result<()> {
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let slices = [IoSlice::new(rest)];
             match retry_on_intr(|| pwritev2(file, &slices, offset + at as u64, ReadWriteFlags::DSYNC)) {
-                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return None,
-                Err(error) => return Some(Err(error.into())),
-                Ok(0) => return Some(Err(ErrorKind::WriteZero.into())),
-                Ok(written) => at += written,
+                // The only error that is never one of the device: Linux before 4.6.
+                Err(Errno::NOSYS) => return file.sync_data(),
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                written => at += written?,
             }
         }
-        Some(Ok(()))
+        Ok(())
     }
 
     /// The unit of direct I/O in bytes; 0 if it is not supported for this file.
@@ -299,8 +317,12 @@ mod system {
 
     pub(super) fn will_read(_: &File, _: u64, _: u64) {}
 
-    pub(super) fn write_synced(_: &File, _: u64, _: &[u8]) -> Option<Result<()>> {
-        None
+    pub(super) fn has_synced_writes(_: &File) -> bool {
+        false
+    }
+
+    pub(super) fn write_synced(file: &File, _: u64, _: &[u8]) -> Result<()> {
+        file.sync_data()
     }
 
     pub(super) fn direct_unit(_: &File) -> usize {
@@ -386,7 +408,7 @@ mod tests {
         let path = folder.path().join("f");
         std::fs::write(&path, b"y").unwrap();
         let read_only = File::open(&path).unwrap();
-        assert!(matches!(system::write_synced(&read_only, 0, b"x"), Some(Err(_))));
+        assert!(system::write_synced(&read_only, 0, b"x").is_err());
     }
 
     #[test]

@@ -44,7 +44,8 @@ use std::sync::Arc;
 pub trait Disk: Send + Sync + Debug {
     /// The length in bytes.
     fn size(&self) -> Result<u64>;
-    /// Fills `buf` with the bytes at `offset`. It is an error if the file ends before the last of them.
+    /// Fills `buf` with the bytes at `offset`. It is an error of the kind `UnexpectedEof` if the file ends before the
+    /// last of them.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
     /// Writes all of `buf` at `offset`, and grows the file if needed. The write is durable only after [`Disk::sync`].
     /// `kind` has no effect on the file; disks that measure writes count by it.

@@ -1,7 +1,7 @@
 //! A window of keys of one page, for cursors. Some lists build each key from the one before; the window builds several
 //! keys of such a list in one walk.
 
-use super::keys::{KeyRow, WalkPosition};
+use super::keys::{AdjacentKeys, WalkPosition};
 use super::view::Page;
 
 /// The number of keys in a window. In a list of blocks a window holds one block.
@@ -13,7 +13,7 @@ pub struct KeyWindow {
     place: WalkPosition,
     /// The slot of the first key.
     first: usize,
-    keys: KeyRow,
+    keys: AdjacentKeys,
 }
 
 impl KeyWindow {

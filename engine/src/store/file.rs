@@ -204,6 +204,8 @@ impl DatabaseFile {
 
     fn secure_with(&self, log_follows: bool) -> Result<()> {
         let mut change = self.change()?;
+        // Another program may have put the file here, as a copy, and no sync may have covered its bytes.
+        self.sync()?;
         self.write_superblock(change.current.slot, &change.current.superblock)?;
         if change.current.other == OtherSuperblock::Same {
             return Ok(());

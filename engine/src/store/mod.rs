@@ -52,7 +52,7 @@ pub use page_store::{
 };
 pub use place_bytes::PlaceBytes;
 pub use pool::frame::{Pin, ReadGuard, WriteGuard};
-pub use pool::prefetch::Ahead;
+pub use pool::prefetch::FrameDistance;
 pub use pool::{Backing, Pool, PoolStats};
 pub use rescue::{PageSource, RescuedStore, SuperblockChoice, open_damaged};
 pub use superblock::{ID_SLACK, Meta};

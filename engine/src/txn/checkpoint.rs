@@ -26,7 +26,7 @@
 //! the live images.
 
 use super::engine::Engine;
-use super::redo_work::Amount;
+use super::redo_work::RedoAmount;
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, Result, bytes};
 use crate::log::Log;
@@ -307,7 +307,7 @@ impl Engine {
     }
 
     /// Returns the amount of log and pages that a recovery would have to read.
-    pub(super) fn recovery_work(&self) -> Amount {
+    pub(super) fn recovery_work(&self) -> RedoAmount {
         self.redo_work.amount(self.log.get().map_or(0, |log| log.written()))
     }
 }

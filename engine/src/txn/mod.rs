@@ -35,7 +35,7 @@ pub(crate) use read::cursor::{Cursor, View};
 pub(crate) use read::leaves::{Latched, VisibleEntries};
 pub(crate) use redo::layout::{LAYOUT_BYTES, layout_from_bytes, layout_to_bytes};
 pub(crate) use redo::logical::LogicalTransaction;
-pub(crate) use redo::{Redo, Redone};
+pub(crate) use redo::{Redo, RedoResult};
 pub(crate) use redo_work::RedoBounds;
 pub(crate) use space::maps::map_damaged;
 pub(crate) use space::page_ids::{PageIds, ids_per_map};

@@ -5,7 +5,7 @@ use super::commit::{CATALOG_ROOT, DETACHED_PREFIX};
 use super::durability::Durability;
 use super::engine::Engine;
 use super::read::cursor::{Cursor, View};
-use super::redo::Redone;
+use super::redo::RedoResult;
 use super::space::reclaim::Waiting;
 use super::space::shrink::ShrinkLimits;
 use crate::base::watermark::Watermark;
@@ -21,7 +21,13 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::CorruptMeta`] if the database has lost its catalog.
-    pub(crate) fn finish_opening(&self, catalog: &Tree, redone: Redone, recovered: bool, is_new: bool) -> Result<()> {
+    pub(crate) fn finish_opening(
+        &self,
+        catalog: &Tree,
+        redone: RedoResult,
+        recovered: bool,
+        is_new: bool,
+    ) -> Result<()> {
         if let Err(stopped) = self.check_poison() {
             // A transaction that is applied in part must not be seen.
             return redone.unfinished.map_or(Ok(()), |_| Err(stopped));

@@ -22,14 +22,14 @@ impl RedoBounds {
 
 /// The amount of log and pages that a recovery would read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Amount {
+pub(super) struct RedoAmount {
     /// Bytes of the log since the redo point, padding included.
     pub(super) bytes: u64,
     /// Distinct pages that the log changes since the redo point.
     pub(super) pages: u64,
 }
 
-impl Amount {
+impl RedoAmount {
     /// True if it is at least `times` times one of the bounds.
     pub(super) fn reaches(self, bounds: RedoBounds, times: u64) -> bool {
         self.bytes >= bounds.bytes.saturating_mul(times) || self.pages >= bounds.pages.saturating_mul(times)
@@ -38,7 +38,7 @@ impl Amount {
 
 /// The work since a redo point.
 #[derive(Debug, Default)]
-struct Since {
+struct WorkSince {
     /// The number of bytes that the log had written at that time.
     position: u64,
     /// Bytes of earlier logs, which a recovery has read and which are still needed.
@@ -49,9 +49,9 @@ struct Since {
 /// The work since the redo point of the superblock, and since the next redo point.
 #[derive(Debug, Default)]
 struct RedoWorkState {
-    redo: Since,
+    redo: WorkSince,
     /// While a checkpoint is being taken: pages that are changed meanwhile count for both.
-    next: Option<Since>,
+    next: Option<WorkSince>,
 }
 
 /// Counts the work of a recovery. Positions are those of [`Log::written`](crate::log::Log::written).
@@ -61,7 +61,7 @@ pub(super) struct RedoWork(Mutex<RedoWorkState>);
 impl RedoWork {
     /// The work that a recovery has just done. It counts until the first checkpoint is durable.
     pub(super) fn of_recovery(bytes: u64, pages: PageSet) -> RedoWork {
-        let redo = Since { position: 0, earlier: bytes, pages };
+        let redo = WorkSince { position: 0, earlier: bytes, pages };
         RedoWork(Mutex::new(RedoWorkState { redo, next: None }))
     }
 
@@ -77,7 +77,7 @@ impl RedoWork {
     /// A checkpoint begins, whose redo point is at this position. Call it under the apply lock. A checkpoint that has
     /// begun and failed does not count.
     pub(super) fn begin(&self, position: u64) {
-        self.0.lock().next = Some(Since { position, ..Since::default() });
+        self.0.lock().next = Some(WorkSince { position, ..WorkSince::default() });
     }
 
     /// The redo point of the checkpoint that was begun is durable.
@@ -89,9 +89,9 @@ impl RedoWork {
     }
 
     /// The amount that a recovery would read now.
-    pub(super) fn amount(&self, position: u64) -> Amount {
-        let Since { position: from, earlier, pages } = &self.0.lock().redo;
-        Amount { bytes: earlier.saturating_add(position.saturating_sub(*from)), pages: pages.len() }
+    pub(super) fn amount(&self, position: u64) -> RedoAmount {
+        let WorkSince { position: from, earlier, pages } = &self.0.lock().redo;
+        RedoAmount { bytes: earlier.saturating_add(position.saturating_sub(*from)), pages: pages.len() }
     }
 }
 
@@ -107,25 +107,25 @@ mod tests {
     fn pages_changed_during_a_checkpoint_count_after_it() {
         let work = RedoWork::of_recovery(100, PageSet::default());
         work.note(&ids(0..10));
-        assert_eq!(work.amount(50), Amount { bytes: 150, pages: 10 });
+        assert_eq!(work.amount(50), RedoAmount { bytes: 150, pages: 10 });
         work.begin(60);
         work.note(&ids(5..7));
-        assert_eq!(work.amount(70), Amount { bytes: 170, pages: 10 });
+        assert_eq!(work.amount(70), RedoAmount { bytes: 170, pages: 10 });
         // It has failed; the next one succeeds.
         work.begin(80);
         work.note(&ids(9..12));
         work.finish();
-        assert_eq!(work.amount(85), Amount { bytes: 5, pages: 3 });
+        assert_eq!(work.amount(85), RedoAmount { bytes: 5, pages: 3 });
         work.note(&ids(11..13));
-        assert_eq!(work.amount(90), Amount { bytes: 10, pages: 4 });
+        assert_eq!(work.amount(90), RedoAmount { bytes: 10, pages: 4 });
     }
 
     #[test]
     fn either_bound_is_reached_alone() {
         let bounds = RedoBounds { bytes: 10, pages: 3 };
-        let reaches = |bytes, pages, times| Amount { bytes, pages }.reaches(bounds, times);
+        let reaches = |bytes, pages, times| RedoAmount { bytes, pages }.reaches(bounds, times);
         assert!(!reaches(9, 2, 1) && reaches(10, 0, 1) && reaches(0, 3, 1));
         assert!(!reaches(19, 5, 2) && reaches(20, 0, 2) && reaches(0, 6, 2));
-        assert!(!Amount { bytes: 1 << 40, pages: 1 << 40 }.reaches(RedoBounds::NONE, 2));
+        assert!(!RedoAmount { bytes: 1 << 40, pages: 1 << 40 }.reaches(RedoBounds::NONE, 2));
     }
 }

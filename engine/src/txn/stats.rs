@@ -1,7 +1,7 @@
 //! Statistics of a database: its use of memory and of the file.
 
 use super::engine::Engine;
-use super::redo_work::Amount;
+use super::redo_work::RedoAmount;
 use crate::base::Error;
 use crate::store::{DeltaBlocks, StoreKind};
 use std::time::Duration;
@@ -119,7 +119,7 @@ impl Engine {
         let store = self.store.as_ref().map(|store| store.stats()).unwrap_or_default();
         let kind = self.store.as_ref().map(|store| store.file().kind());
         let held = self.versions.held_back();
-        let Amount { bytes: log_bytes, pages: redo_pages } = self.recovery_work();
+        let RedoAmount { bytes: log_bytes, pages: redo_pages } = self.recovery_work();
         DatabaseStats {
             store: kind,
             delta: store.delta,

@@ -121,3 +121,24 @@ fn a_cut_recovery_after_a_damaged_superblock_is_not_taken_for_a_restored_copy() 
     }
     Ok(())
 }
+
+/// A program that copies a file need not sync it.
+#[test]
+fn a_copy_that_was_not_synced_keeps_its_commits() -> Result<()> {
+    for store in STORES {
+        let closed = Arc::new(MemoryVolume::new());
+        let db = options().store(store).create_on(closed.clone(), NAME)?;
+        put(&db, 0..KEYS, 1)?;
+        db.close()?;
+        let volume = FailingVolume::new(1);
+        let file = closed.open(NAME, OpenMode::Read)?;
+        let mut bytes = vec![0; usize::try_from(file.size()?).unwrap()];
+        file.read_at(0, &mut bytes)?;
+        volume.open(NAME, OpenMode::CreateNew)?.write_at(0, &bytes)?;
+        let db = options().open_on(Arc::new(volume.clone()), NAME)?;
+        put(&db, 0..KEYS, 2)?;
+        let cut = Cut { event: volume.events(), choice: CutChoice::DropUnsynced };
+        check(&options().open_on(Arc::new(volume.crash(cut)), NAME)?, 2)?;
+    }
+    Ok(())
+}

@@ -19,7 +19,8 @@ use crate::io::{CountedVolume, FileVolume, LockGuard, Locked, Opener, Volume};
 use crate::log::{self, Log, LogConfig, LogPosition, LogReader, LogShape};
 use crate::store::{self, Backing, DatabaseFile, Meta, PageStore, Pool, StoreSetup};
 use crate::txn::{
-    CATALOG_ROOT, Engine, LogSlot, LogicalTransaction, PageIds, Redo, Redone, catalog_is_gone, ids_per_map, map_damaged,
+    CATALOG_ROOT, Engine, LogSlot, LogicalTransaction, PageIds, Redo, RedoResult, catalog_is_gone, ids_per_map,
+    map_damaged,
 };
 use creation::FIRST_LSN;
 use options::Builder;
@@ -106,7 +107,7 @@ impl Builder {
         let began = Instant::now();
         let (log, mut redone) = if opened.meta.clean {
             match opened.create_log(config, name, position)? {
-                Ok(log) => (Ok(log), Redone::at(meta.last)),
+                Ok(log) => (Ok(log), RedoResult::at(meta.last)),
                 Err(cause) => return Ok((opened.into_reader(self, Some(&cause)), Some(cause))),
             }
         } else {
@@ -311,7 +312,7 @@ impl Opened {
 
     /// Adds the number of allocation maps that the log has created to that of the last checkpoint. If redo found no
     /// content for a map that the log names, returns this map and the error.
-    pub(super) fn note_maps(&mut self, redone: &Redone) -> Option<(PageId, Error)> {
+    pub(super) fn note_maps(&mut self, redone: &RedoResult) -> Option<(PageId, Error)> {
         self.meta.maps = self.meta.maps.saturating_add(redone.new_maps);
         self.meta.high_water = self.meta.high_water.max(redone.high);
         redone.lost_map.map(|map| (map, map_damaged(map, "the log names it, and it has no content")))
@@ -454,7 +455,11 @@ pub(super) fn missing_log(config: &LogConfig) -> Error {
 /// Applies the log of a database that was not closed, and starts the next epoch of it. If there is no space for that,
 /// the first result is the error, and the recovered data can be read. `progress` gets the bytes of the log that were
 /// applied, and those that there are.
-fn recover(config: LogConfig, opened: &Opened, progress: &mut dyn FnMut(u64, u64)) -> Result<(Result<Log>, Redone)> {
+fn recover(
+    config: LogConfig,
+    opened: &Opened,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(Result<Log>, RedoResult)> {
     let Opened { pool, store, meta, .. } = opened;
     let from = LogPosition { lsn: meta.redo, epoch: meta.epoch };
     let mut ahead = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;

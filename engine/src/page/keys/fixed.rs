@@ -3,9 +3,9 @@
 //! The layout is `[length u16] [keys]`; an empty list takes no bytes. The first key that is not empty sets the length.
 //! An inner page's key 0, which is empty, is kept as zeros of that length.
 
-use super::row::Lead;
+use super::row::KeyFront;
 use super::scheme::{Build, EditResult, Features, List, Scheme, insert_planned, own_bytes, wrong_length};
-use super::{InsertPlan, KeyRow, KeyState, WalkPosition};
+use super::{AdjacentKeys, InsertPlan, KeyState, WalkPosition};
 use crate::base::bytes;
 use crate::page::check::cannot_hold;
 use std::cmp::Ordering;
@@ -153,8 +153,8 @@ impl<'a> List<'a> for Fixed<'a> {
         slot.checked_sub(1).is_none_or(|left| self.key(left) < self.key(slot))
     }
 
-    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], _place: &mut WalkPosition, from: usize, to: usize) {
-        let lead = Lead::new([prefix, &[]]);
+    fn add_to(&self, row: &mut AdjacentKeys, prefix: &[u8], _place: &mut WalkPosition, from: usize, to: usize) {
+        let lead = KeyFront::new([prefix, &[]]);
         (from..to).for_each(|slot| row.push_tail(&lead, self.stride, self.tail(slot)));
     }
 }

@@ -31,7 +31,7 @@ pub(super) use edit::{
 pub use layout::{KeyLayout, KeyProperties};
 pub use pkb::out_of_line::KeyPlace;
 pub(super) use pkb::out_of_line::{OutOfLine, no_place};
-pub(super) use row::KeyRow;
+pub(super) use row::AdjacentKeys;
 use scheme::{Build, List};
 pub use table::KeyListKind;
 pub(super) use table::{KeyList, KeyListBuilder};
@@ -99,7 +99,14 @@ impl<'a> KeyList<'a> {
     /// Adds the keys of the slots `[from, to)`, each after `prefix`, to an empty row. Adds fewer keys if the list has
     /// no more. `place` is the end of the last call's keys if that call was for this list.
     #[inline(always)]
-    pub(super) fn add_to(&self, row: &mut KeyRow, prefix: &[u8], place: &mut WalkPosition, from: usize, to: usize) {
+    pub(super) fn add_to(
+        &self,
+        row: &mut AdjacentKeys,
+        prefix: &[u8],
+        place: &mut WalkPosition,
+        from: usize,
+        to: usize,
+    ) {
         row.reserve(to.saturating_sub(from));
         with_list!(self, list => list.add_to(row, prefix, place, from, to));
     }

@@ -16,7 +16,7 @@ const ROOM: usize = 2 * WIDE + HEAD;
 
 /// Adjacent keys. A row that is used again does not allocate.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct KeyRow {
+pub(crate) struct AdjacentKeys {
     /// At least [`WIDE`] bytes longer than the keys. It never becomes shorter, so that the place of a key exists before
     /// its bytes are copied.
     buffer: Vec<u8>,
@@ -25,26 +25,26 @@ pub(crate) struct KeyRow {
 }
 
 /// The bytes that several keys begin with.
-pub(super) struct Lead<'a> {
+pub(super) struct KeyFront<'a> {
     parts: [&'a [u8]; 2],
     len: usize,
     /// The parts, if they are together at most this long.
     wide: [u8; WIDE],
 }
 
-impl<'a> Lead<'a> {
-    pub(super) fn new(parts: [&'a [u8]; 2]) -> Lead<'a> {
+impl<'a> KeyFront<'a> {
+    pub(super) fn new(parts: [&'a [u8]; 2]) -> KeyFront<'a> {
         let [front, back] = parts;
         let (mut wide, len) = ([0; WIDE], front.len() + back.len());
         if len <= WIDE {
             bytes::put(&mut wide, 0, front);
             bytes::put(&mut wide, front.len(), back);
         }
-        Lead { parts, len, wide }
+        KeyFront { parts, len, wide }
     }
 }
 
-impl KeyRow {
+impl AdjacentKeys {
     /// Removes all keys.
     pub(crate) fn clear(&mut self) {
         self.ends.clear();
@@ -108,7 +108,7 @@ impl KeyRow {
 
     /// Copies a lead to `at`. Returns its end.
     #[inline(always)]
-    fn copy_lead(&mut self, at: usize, lead: &Lead<'_>) -> usize {
+    fn copy_lead(&mut self, at: usize, lead: &KeyFront<'_>) -> usize {
         if lead.len <= WIDE {
             self.copy(at, &lead.wide, lead.len);
         } else {
@@ -122,7 +122,7 @@ impl KeyRow {
     /// Adds a key that consists of the lead and the first `len` bytes of `tail`. If `tail` is shorter, adds the lead
     /// alone.
     #[inline(always)]
-    pub(super) fn push_tail(&mut self, lead: &Lead<'_>, len: usize, tail: &[u8]) {
+    pub(super) fn push_tail(&mut self, lead: &KeyFront<'_>, len: usize, tail: &[u8]) {
         let len = if len <= tail.len() { len } else { 0 };
         let at = self.begin(lead.len + len);
         let at = self.copy_lead(at, lead);
@@ -131,7 +131,7 @@ impl KeyRow {
 
     /// Adds the keys of some slots of a slotted list.
     #[inline(never)]
-    pub(super) fn push_slotted(&mut self, lead: &Lead<'_>, list: &Slotted<'_>, slots: Range<usize>) {
+    pub(super) fn push_slotted(&mut self, lead: &KeyFront<'_>, list: &Slotted<'_>, slots: Range<usize>) {
         let mut at = self.ends.last().copied().unwrap_or(0);
         let mut left = slots.len();
         self.make_room(at + left * ROOM);
@@ -170,7 +170,7 @@ impl KeyRow {
     /// Adds a key of a slotted list, of any length. Returns its end.
     #[cold]
     #[inline(never)]
-    fn push_long(&mut self, lead: &Lead<'_>, head: u32, entry: &[u8]) -> usize {
+    fn push_long(&mut self, lead: &KeyFront<'_>, head: u32, entry: &[u8]) -> usize {
         let (len, size) = varint::get(entry);
         let (in_head, rest) = (len.min(HEAD), bytes::slice(entry, size, size + len.saturating_sub(HEAD)));
         let at = self.begin(lead.len + in_head + rest.len());
@@ -191,7 +191,7 @@ impl KeyRow {
     /// Adds a key that consists of the lead, of the first `shared` bytes that the key before has after the lead, and
     /// of the first `len` bytes of `tail`. For the first key of the row `before` is those bytes of the key before.
     #[inline(always)]
-    pub(super) fn push_shared(&mut self, lead: &Lead<'_>, before: &[u8], shared: usize, len: usize, tail: &[u8]) {
+    pub(super) fn push_shared(&mut self, lead: &KeyFront<'_>, before: &[u8], shared: usize, len: usize, tail: &[u8]) {
         let len = if len <= tail.len() { len } else { 0 };
         let Some(last) = self.len().checked_sub(1).and_then(|last| self.place(last)) else {
             let shared = shared.min(before.len());

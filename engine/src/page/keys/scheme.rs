@@ -1,8 +1,8 @@
 //! The interface of a key list: each list has one implementation of [`Scheme`], one of [`List`] to read it and one of
 //! [`Build`] to build it. `table` has all lists.
 
-use super::row::Lead;
-use super::{Blocks, InsertPlan, KeyListKind, KeyPlace, KeyRow, KeyState, OutOfLine, WalkPosition, Walked};
+use super::row::KeyFront;
+use super::{AdjacentKeys, Blocks, InsertPlan, KeyListKind, KeyPlace, KeyState, OutOfLine, WalkPosition, Walked};
 use crate::base::bytes;
 use duramen_codec::Codec;
 use std::ops::Range;
@@ -245,8 +245,8 @@ pub(crate) trait List<'a>: Copy {
     }
 
     /// See [`super::KeyList::add_to`].
-    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], place: &mut WalkPosition, from: usize, to: usize) {
-        let lead = Lead::new([prefix, &[]]);
+    fn add_to(&self, row: &mut AdjacentKeys, prefix: &[u8], place: &mut WalkPosition, from: usize, to: usize) {
+        let lead = KeyFront::new([prefix, &[]]);
         self.seek(place, from);
         while place.slot < to && self.advance(place) {
             row.push_tail(&lead, place.key.len(), &place.key);

@@ -19,7 +19,8 @@ const PASS_FOR_CLEAN: usize = 16;
 const PASS_FOR_DURABLE: usize = 64;
 /// A frame is prefetched this number of frames before the hand reaches it.
 const SWEEP_PREFETCH: u64 = 8;
-/// How often the whole pool is searched while other threads use all frames that could be evicted.
+/// How often the whole pool is searched while other threads use all frames that could be evicted. A search beside a
+/// write does not count.
 const ROUNDS: usize = 200;
 
 /// How often a search goes through all frames: once to clear the reference bits, then often enough to pass over the
@@ -37,6 +38,8 @@ struct Sweep {
     passed: usize,
     /// Another thread was using a frame: it may release it soon.
     busy: bool,
+    /// Another thread was writing a page: its frame can be evicted afterwards.
+    is_writing: bool,
     /// Why a changed page could not be written. From then on only clean pages are evicted.
     error: Option<Error>,
 }
@@ -46,7 +49,8 @@ impl Pool {
     pub(super) fn evict(&self) -> Result<(u32, LatchedFrame<'_>)> {
         let full = Error::CacheFull { frames: self.capacity() };
         let Some(backing) = &self.backing else { return Err(full) };
-        for round in 0..ROUNDS {
+        let mut round = 0;
+        while round < ROUNDS {
             let mut sweep = Sweep::default();
             for _ in 0..TURNS * self.capacity() {
                 if let Some(taken) = self.try_next(backing, &mut sweep) {
@@ -55,9 +59,17 @@ impl Pool {
             }
             match sweep.error {
                 Some(error) => return Err(error),
+                // However long the device takes: the writing thread needs no latch of this one.
+                None if sweep.is_writing => self.await_written(),
                 None if !sweep.busy => break,
-                None if round < 10 => std::thread::yield_now(),
-                None => self.await_written(),
+                None => {
+                    if round < 10 {
+                        std::thread::yield_now()
+                    } else {
+                        self.await_written()
+                    }
+                    round += 1;
+                }
             }
         }
         Err(full)
@@ -109,8 +121,9 @@ impl Pool {
         {
             return None;
         }
-        if frame.pins.load(Ordering::Acquire) > 0 || frame.writing.load(Ordering::Acquire) {
-            sweep.busy = true;
+        let is_writing = frame.writing.load(Ordering::Acquire);
+        if frame.pins.load(Ordering::Acquire) > 0 || is_writing {
+            (sweep.busy, sweep.is_writing) = (true, sweep.is_writing || is_writing);
             return None;
         }
         if frame.rec.load(Ordering::Acquire) != CLEAN {

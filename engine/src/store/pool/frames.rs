@@ -3,7 +3,7 @@
 //! slabs soon fill huge pages.
 
 use super::frame::{Frame, LINE};
-use super::growing::Growing;
+use super::growable_array::GrowableArray;
 use super::huge::HugeSlice;
 use std::sync::OnceLock;
 
@@ -74,7 +74,7 @@ pub(super) struct Frames {
     sizes: SlabSizes,
     /// The most frames that there can be.
     capacity: u32,
-    slabs: Growing<OnceLock<Slab>>,
+    slabs: GrowableArray<OnceLock<Slab>>,
 }
 
 impl Frames {
@@ -84,7 +84,12 @@ impl Frames {
         let of = |bytes: usize| (bytes / page_size.max(1)).max(1).ilog2();
         let bits = of(SLAB.0).clamp(SLAB_BITS.0, SLAB_BITS.1.min(all));
         let sizes = SlabSizes { bits, most: of(SLAB.1).max(bits) };
-        Frames { page_size, sizes, capacity, slabs: Growing::new(|len| (0..len).map(|_| OnceLock::new()).collect()) }
+        Frames {
+            page_size,
+            sizes,
+            capacity,
+            slabs: GrowableArray::new(|len| (0..len).map(|_| OnceLock::new()).collect()),
+        }
     }
 
     /// The frame at `index`, if its slab has been made.

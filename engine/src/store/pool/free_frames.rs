@@ -51,7 +51,7 @@ struct FrameLists {
 
 /// Whether the writers are needed.
 #[derive(Default)]
-struct Demand {
+struct WriterState {
     closed: bool,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct FreeFrames {
     lists: Mutex<FrameLists>,
     /// The free list was found low, and no writer has begun to fill it.
     asked: AtomicBool,
-    demand: Mutex<Demand>,
+    demand: Mutex<WriterState>,
     wake: Condvar,
     /// The position of the hand at the last sync of the log.
     synced: AtomicU64,
@@ -93,7 +93,7 @@ impl FreeFrames {
 }
 
 /// A frame of the free list.
-pub(super) enum Taken<'p> {
+pub(super) enum FreeFrame<'p> {
     /// It has no page.
     Free(u32),
     /// Its page was evicted.
@@ -102,7 +102,7 @@ pub(super) enum Taken<'p> {
 
 /// The frames that a sweep of the clock hand has found.
 #[derive(Default)]
-struct Swept {
+struct SweepResult {
     clean: Vec<u32>,
     /// Dirty pages whose log may be durable.
     dirty: Vec<(PageId, u32)>,
@@ -123,7 +123,7 @@ impl Pool {
     }
 
     /// Takes a frame from the free list. Wakes a writer if little is left.
-    pub(super) fn take_free_frame(&self) -> Option<Taken<'_>> {
+    pub(super) fn take_free_frame(&self) -> Option<FreeFrame<'_>> {
         let low = self.free_target() / 2;
         loop {
             let (free, clean, later, left) = {
@@ -137,12 +137,12 @@ impl Pool {
                 self.free_frames.ask();
             }
             if let Some(index) = free {
-                return Some(Taken::Free(index));
+                return Some(FreeFrame::Free(index));
             }
             let frame = self.frames.get(clean?)?;
             frame.is_free.store(false, Ordering::Release);
             if let Some((index, guard)) = self.evict_clean(frame, self.keeps_inner) {
-                return Some(Taken::Evicted(index, guard));
+                return Some(FreeFrame::Evicted(index, guard));
             }
         }
     }
@@ -150,7 +150,7 @@ impl Pool {
     /// Adds a few frames to the free list, which is empty, and takes one. It waits up to a millisecond for each of a
     /// few latches, and never for the log. After an error it returns `None`: `evict` finds a page that needs no write,
     /// or returns the error.
-    pub(super) fn take_from_own_step(&self) -> Option<Taken<'_>> {
+    pub(super) fn take_from_own_step(&self) -> Option<FreeFrame<'_>> {
         let backing = self.backing.as_ref().filter(|_| self.capacity() >= OWN_STEP * OWN_STEP_PART)?;
         let (added, _) = self.add_frames(backing, OWN_STEP, OWN_STEP_LOOKS).ok()?;
         if added == 0 { None } else { self.take_free_frame() }
@@ -237,7 +237,7 @@ impl Pool {
     /// there are pages that wait for the log.
     fn add_frames(&self, backing: &Backing, most: usize, looks: usize) -> Result<(usize, bool)> {
         let durable = backing.watermark.durable();
-        let Swept { clean, mut dirty, waits } = self.sweep(most, looks, durable);
+        let SweepResult { clean, mut dirty, waits } = self.sweep(most, looks, durable);
         let mut added = clean.len();
         self.free_frames.add_clean(clean);
         // In the order of the ids: neighbours in the tree often have neighbouring ids.
@@ -256,8 +256,8 @@ impl Pool {
 
     /// Moves the hand until it has found `most` frames whose pages can be evicted, if need be after writing them, but
     /// by no more than `looks` frames.
-    fn sweep(&self, most: usize, looks: usize, durable: Lsn) -> Swept {
-        let mut swept = Swept::default();
+    fn sweep(&self, most: usize, looks: usize, durable: Lsn) -> SweepResult {
+        let mut swept = SweepResult::default();
         for _ in 0..looks {
             if swept.clean.len() + swept.dirty.len() >= most {
                 break;

@@ -13,7 +13,7 @@ mod flush;
 pub(super) mod frame;
 mod frames;
 mod free_frames;
-mod growing;
+mod growable_array;
 mod huge;
 pub(super) mod prefetch;
 
@@ -24,10 +24,10 @@ use crate::store::{ChangedParts, PageStore};
 use flush::{Flusher, WriteGroups};
 use frame::{Frame, LINE, LatchedFrame, NO_PAGE, Pin, ReadGuard, WriteGuard};
 use frames::Frames;
-use free_frames::{FreeFrames, Taken};
-use growing::Growing;
+use free_frames::{FreeFrame, FreeFrames};
+use growable_array::GrowableArray;
 use parking_lot::{Condvar, Mutex, RwLockWriteGuard};
-use prefetch::Ahead;
+use prefetch::FrameDistance;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -78,7 +78,7 @@ struct PoolCounters {
 pub struct Pool {
     page_size: usize,
     /// From page id to frame index + 1; 0: not in memory. Not used without a store.
-    translation: Growing<AtomicU32>,
+    translation: GrowableArray<AtomicU32>,
     frames: Frames,
     /// The most frames that there can be.
     capacity: u32,
@@ -119,7 +119,7 @@ impl Pool {
     fn assemble(page_size: usize, capacity: u32, backing: Option<Backing>) -> Pool {
         Pool {
             page_size,
-            translation: Growing::new(unmapped),
+            translation: GrowableArray::new(unmapped),
             frames: Frames::new(page_size, capacity),
             capacity,
             keeps_inner: false,
@@ -208,7 +208,7 @@ impl Pool {
                     }
                 }
                 None => {
-                    if let Some(loaded) = self.load(id, Wanted::Stored)? {
+                    if let Some(loaded) = self.load(id, LoadMode::Stored)? {
                         return Ok(ReadGuard { page: RwLockWriteGuard::downgrade(loaded.page) });
                     }
                 }
@@ -227,7 +227,7 @@ impl Pool {
                     }
                 }
                 None => {
-                    if let Some(loaded) = self.load(id, Wanted::Stored)? {
+                    if let Some(loaded) = self.load(id, LoadMode::Stored)? {
                         return Ok(WriteGuard::new(loaded, &self.counters.dirty, self.tracked));
                     }
                 }
@@ -247,7 +247,7 @@ impl Pool {
                     latched.bytes().fill(0);
                     latched
                 }
-                None => match self.load(id, Wanted::New)? {
+                None => match self.load(id, LoadMode::New)? {
                     Some(latched) => latched,
                     None => continue,
                 },
@@ -358,9 +358,9 @@ impl Pool {
 
     /// For prefetching parts of page `id` at the same offsets as in `page`; `None` if page `id` is not in memory.
     #[inline]
-    pub fn ahead(&self, page: &[u8], id: PageId) -> Option<Ahead> {
+    pub fn ahead(&self, page: &[u8], id: PageId) -> Option<FrameDistance> {
         let frame = self.place_of(id)?;
-        Some(Ahead::between(page.as_ptr().addr(), frame.address().wrapping_add(LINE)))
+        Some(FrameDistance::between(page.as_ptr().addr(), frame.address().wrapping_add(LINE)))
     }
 
     /// Prefetches bytes of a frame's page.
@@ -373,11 +373,11 @@ impl Pool {
     }
 
     /// Reads a page into a new frame for it. `None` if another thread has loaded the page meanwhile.
-    fn load(&self, id: PageId, wanted: Wanted) -> Result<Option<LatchedFrame<'_>>> {
+    fn load(&self, id: PageId, wanted: LoadMode) -> Result<Option<LatchedFrame<'_>>> {
         // Before the array grows: an id from a damaged page could make it too large for the memory.
         let is_known = || self.backing.is_some() && self.translation.get(id.0).is_some();
         let may_be_stored = || self.backing.as_ref().is_some_and(|backing| backing.store.may_exist(id));
-        if wanted == Wanted::Stored && !is_known() && !may_be_stored() {
+        if wanted == LoadMode::Stored && !is_known() && !may_be_stored() {
             // Another thread may have created it meanwhile.
             return if self.is_resident(id) { Ok(None) } else { Err(no_such_page(id)) };
         }
@@ -387,7 +387,7 @@ impl Pool {
         guard.frame.touch();
         self.counters.resident.fetch_add(1, Ordering::Relaxed);
         let result = match &self.backing {
-            Some(backing) if wanted != Wanted::New => {
+            Some(backing) if wanted != LoadMode::New => {
                 self.counters.misses.fetch_add(1, Ordering::Relaxed);
                 guard.frame.loading.store(true, Ordering::Release);
                 let read = backing.store.read(id, guard.bytes());
@@ -401,7 +401,7 @@ impl Pool {
                 guard.frame.set_changed(changed);
                 Ok(Some(guard))
             }
-            Ok(None) if wanted != Wanted::Stored => {
+            Ok(None) if wanted != LoadMode::Stored => {
                 guard.frame.set_changed(ChangedParts::ALL);
                 guard.bytes().fill(0);
                 Ok(Some(guard))
@@ -440,10 +440,10 @@ impl Pool {
             let more = |used: u32| (used < self.capacity).then_some(used + 1);
             self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()
         };
-        let taken = self.take_free_frame().or_else(|| fresh().map(Taken::Free));
+        let taken = self.take_free_frame().or_else(|| fresh().map(FreeFrame::Free));
         let index = match taken.or_else(|| self.take_from_own_step()) {
-            Some(Taken::Evicted(index, guard)) => return Ok((index, guard)),
-            Some(Taken::Free(index)) => index,
+            Some(FreeFrame::Evicted(index, guard)) => return Ok((index, guard)),
+            Some(FreeFrame::Free(index)) => index,
             None => return self.evict(),
         };
         let frame = self.frames.grow(index).ok_or(Error::CacheFull { frames: self.capacity() })?;
@@ -484,7 +484,7 @@ impl Pool {
 
 /// The content that a page gets if it is not in memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum LoadMode {
     /// The content of the image in the store.
     Stored,
     /// Zeros: the page is new, and the store is not asked.

@@ -36,14 +36,14 @@ fn far_line(address: usize) {
 
 /// The distance in memory from the page that is being read to the one that comes next.
 #[derive(Clone, Copy)]
-pub struct Ahead {
+pub struct FrameDistance {
     distance: usize,
 }
 
-impl Ahead {
+impl FrameDistance {
     /// The distance from memory at one address to memory at another.
-    pub(super) fn between(here: usize, there: usize) -> Ahead {
-        Ahead { distance: there.wrapping_sub(here) }
+    pub(super) fn between(here: usize, there: usize) -> FrameDistance {
+        FrameDistance { distance: there.wrapping_sub(here) }
     }
 
     /// Prefetches the bytes of the next page that are at the offsets of `bytes` in this one: the cache lines that begin

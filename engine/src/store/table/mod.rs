@@ -32,14 +32,15 @@ mod space;
 #[cfg(test)]
 mod tests;
 mod unwritable;
+mod write;
 
 use super::changed::ChangedParts;
 use super::compress::{Dictionaries, DictionaryId, DictionaryPlace, PageCompression, Policies, load_dictionaries};
 use super::file::DatabaseFile;
 use super::kinds::StoreFormat;
 use super::page_store::{
-    Base, CheckpointToken, FoundImage, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads,
-    StoreRedo, StoreRoom, StoreSetup, StoreStats, StoreSurvey, StoreWrites,
+    CheckpointToken, FoundImage, PageStore, PageWriter, StoreCheckpoints, StoreCompression, StoreReads, StoreRedo,
+    StoreRoom, StoreSetup, StoreStats, StoreSurvey, StoreWrites,
 };
 use super::place_bytes::{PlaceBytes, no_place};
 use super::rescue::{OpenUnknown, PageSource, RescuedStore, SuperblockChoice, UnknownFile};
@@ -58,6 +59,7 @@ use space::{Replaced, Space};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool, AtomicU64, AtomicUsize};
+use write::{Purpose, too_long};
 
 const _: () = assert!(FRONT as u64 == FIRST_GRAIN * GRAIN as u64);
 
@@ -67,16 +69,6 @@ const BLOCK_GRAINS: u32 = (BLOCK / GRAIN) as u32;
 
 /// Grains between two images that are read together: so few take less time than another request.
 const CLOSE: u64 = 32;
-
-/// Why images are written: whether log records name their places.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Purpose {
-    /// An ordinary flush: redo rebuilds the page if the image is lost, so that nothing needs to know its place before
-    /// the next checkpoint.
-    Flush,
-    /// A page written outside the log: a record of the log will name its place, which must last until a checkpoint.
-    Unlogged,
-}
 
 /// The state that the lock of the page table guards. Each miss takes the lock, so it has cache lines of its own.
 #[derive(Default)]
@@ -133,6 +125,8 @@ pub(crate) struct TableStore {
     /// The file's length in bytes; locked while the file grows or shrinks. It is locked before the page table and the
     /// space.
     len: Mutex<u64>,
+    /// The device was full when the file was to grow last.
+    cannot_grow: AtomicBool,
     /// Buffers for reading, which are reused.
     buffers: Mutex<Vec<ReadBuffer>>,
     /// Buffers for writing, which are reused.
@@ -232,6 +226,7 @@ impl TableStore {
             state: Mutex::new(state),
             space: Mutex::new(space),
             len: Mutex::new(len),
+            cannot_grow: AtomicBool::new(false),
             buffers: Mutex::default(),
             batches: Mutex::default(),
             written: AtomicU64::new(0),
@@ -249,55 +244,6 @@ impl TableStore {
             found_damage: Mutex::default(),
             rescued: false,
         })
-    }
-
-    fn image_writer(&self) -> ImageWriter<'_> {
-        let images = self.batches.lock().pop().unwrap_or_default();
-        ImageWriter { store: self, images }
-    }
-
-    /// Writes images to new places, side by side as far as possible, and enters these in the page table. Nothing is
-    /// synced. On an error some pages of the batch may have moved to their new images, and the others have not.
-    fn write_batch(&self, batch: &mut ImageBatch, purpose: Purpose) -> Result<()> {
-        let unit = if self.persists.load(atomic::Ordering::Relaxed) { BLOCK } else { GRAIN };
-        let _dictionaries_stay = self.compression.begin_batch();
-        batch.seal(&self.compression, self.file.page_size(), unit);
-        let most = self.longest_image();
-        let mut sizes = Vec::with_capacity(batch.len());
-        for (id, grains) in batch.sizes() {
-            if u64::from(grains) > most {
-                return Err(too_long(id));
-            }
-            sizes.push(grains);
-        }
-        self.load_chunks_of(batch.sizes().map(|(id, _)| id))?;
-        self.write_to_new_places(batch, &sizes)?;
-        let (mut entered, mut recompressed) = (0, 0);
-        let all_entered = batch.locations().zip(batch.tried()).try_for_each(|((id, location), was_tried)| {
-            let had_image = self.enter(id, location, purpose)?;
-            entered += 1;
-            recompressed += u64::from(was_tried && had_image);
-            Ok(())
-        });
-        if recompressed > 0 {
-            self.compression.note_recompressed(recompressed);
-        }
-        if let Err(error) = all_entered {
-            let mut space = self.space.lock();
-            batch.locations().skip(entered).for_each(|(_, at)| space.allocator.release(at.place.extent()));
-            return Err(error);
-        }
-        self.compression.note_to_be_split(batch.to_be_split());
-        if purpose == Purpose::Flush && self.persists.load(atomic::Ordering::Relaxed) {
-            self.write_chunks_of(batch.locations().map(|(id, _)| id));
-        }
-        Ok(())
-    }
-
-    /// Enters an image in the page table. The locks are taken and released for each image, so that reads and commits do
-    /// not wait for a whole batch. True: the page had an image before.
-    fn enter(&self, id: PageId, location: Location, purpose: Purpose) -> Result<bool> {
-        self.supersede(id, Some(PageEntry { location, fresh: purpose == Purpose::Flush, checked: true }))
     }
 
     /// Sets a page's entry, and frees its old place as early as is safe. True: it had an entry before.
@@ -361,10 +307,6 @@ impl TableStore {
             }
         }
     }
-}
-
-fn too_long(id: PageId) -> Error {
-    Error::corrupt(id, load::longer_than_a_page("its image"))
 }
 
 impl PageStore for TableStore {
@@ -571,30 +513,5 @@ impl StoreSurvey for TableStore {
             written_bytes: self.written.load(atomic::Ordering::Relaxed),
             delta: None,
         }
-    }
-}
-
-/// Images that are being put together.
-struct ImageWriter<'s> {
-    store: &'s TableStore,
-    images: ImageBatch,
-}
-
-impl PageWriter for ImageWriter<'_> {
-    fn push(&mut self, id: PageId, page: &[u8], _changed: ChangedParts) -> Base {
-        self.images.push(id, page);
-        Base::Moves
-    }
-
-    fn write(mut self: Box<Self>) -> Result<()> {
-        self.store.write_batch(&mut self.images, Purpose::Flush)
-    }
-}
-
-impl Drop for ImageWriter<'_> {
-    fn drop(&mut self) {
-        let mut images = std::mem::take(&mut self.images);
-        images.clear();
-        self.store.batches.lock().push(images);
     }
 }

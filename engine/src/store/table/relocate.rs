@@ -187,6 +187,7 @@ impl TableStore {
         drop(space);
         // A place that is allocated from here on may be beyond `end`: its writer waits for the lock of `len`.
         self.file.disk().resize(end)?;
+        self.cannot_grow.store(false, Ordering::Relaxed);
         *len = end;
         Ok(())
     }

@@ -49,10 +49,12 @@ impl TableStore {
         if *len < needed {
             // Whole regions, so that `longest_places` has no part of a region to look at.
             let generous = (needed + (*len / 16).clamp(*GROWTH.start(), *GROWTH.end())).next_multiple_of(REGION_LEN);
-            let target = match self.file.disk().reserve(generous) {
-                Err(Error::Full { .. }) => self.file.disk().reserve(needed).map(|()| needed)?,
-                reserved => reserved.map(|()| generous)?,
+            let reserved = match self.file.disk().reserve(generous) {
+                Err(Error::Full { .. }) => self.file.disk().reserve(needed).map(|()| needed),
+                reserved => reserved.map(|()| generous),
             };
+            self.cannot_grow.store(matches!(reserved, Err(Error::Full { .. })), Ordering::Relaxed);
+            let target = reserved?;
             self.file.disk().resize(target)?;
             *len = target;
         }
@@ -135,10 +137,12 @@ impl TableStore {
     /// can; otherwise its free runs are filled one by one. Returns the first grains. On an error nothing is allocated.
     pub(super) fn take_places(&self, sizes: &[u32], fit: Fit) -> Result<Vec<u64>> {
         let mut firsts = Vec::with_capacity(sizes.len());
+        // On a full device another run beyond the end would only fail again.
+        let end = if self.cannot_grow.load(Ordering::Relaxed) { *self.len.lock() / GRAIN as u64 } else { u64::MAX };
         while let Some(rest) = sizes.get(firsts.len()..).filter(|rest| !rest.is_empty()) {
             // The lock is released after each run, so that reads and commits do not wait for the whole batch.
             let mut space = self.space.lock();
-            let allocated = space.allocator.allocate_run(rest, fit, &mut firsts);
+            let allocated = space.allocator.allocate_run(rest, fit, end, &mut firsts);
             self.note_taken(&space, (rest.len() + firsts.len()).saturating_sub(sizes.len()) as u64);
             drop(space);
             if !allocated {

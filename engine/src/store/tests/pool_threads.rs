@@ -21,7 +21,8 @@ on_each_store! {
     a_freed_page_never_comes_back_from_a_flush_that_was_under_way
     a_flush_waits_for_the_batch_that_is_being_applied
     a_flush_does_not_wait_for_writes_that_begin_after_it
-    a_page_can_be_used_while_it_is_written_to_be_evicted;
+    a_page_can_be_used_while_it_is_written_to_be_evicted
+    a_miss_waits_for_a_slow_write_of_all_pages;
     not_shadow:
     a_flush_waits_for_the_pages_that_another_thread_is_writing
 }
@@ -324,4 +325,21 @@ fn a_page_can_be_used_while_it_is_written_to_be_evicted(kind: StoreKind) {
         bench.pool.flush_before(Lsn::MAX).unwrap();
         (0..8).for_each(|id| assert_eq!(bench.stored(id), 1 + u64::from(changes)));
     }
+}
+
+/// The device takes longer than all rounds of a search together.
+fn a_miss_waits_for_a_slow_write_of_all_pages(kind: StoreKind) {
+    let bench = bench(kind, 4);
+    (0..4).for_each(|id| bench.increment(id));
+    let [held] = bench.disk.hold();
+    std::thread::scope(|scope| {
+        let flush = scope.spawn(|| bench.pool.flush_before(Lsn::MAX));
+        bench.disk.await_held(0);
+        let miss = scope.spawn(|| bench.pool.read(PageId(8)).map(|page| payload(&page)));
+        std::thread::sleep(std::time::Duration::from_millis(600));
+        assert!(!miss.is_finished(), "all frames are being written");
+        held.wait();
+        assert_eq!(miss.join().unwrap().unwrap(), 0);
+        flush.join().unwrap().unwrap();
+    });
 }

@@ -2,7 +2,7 @@
 
 use crate::base::{PageId, Result};
 use crate::page::Page;
-use crate::store::{Ahead, ReadGuard};
+use crate::store::{FrameDistance, ReadGuard};
 use crate::tree::PageRead;
 use crate::txn::engine::Engine;
 use std::ops::Range;
@@ -79,7 +79,7 @@ impl Engine {
     }
 
     /// A prefetch of the page to the right of this one: of the same parts of it.
-    pub(crate) fn read_ahead(&self, page: Page<'_>) -> Option<Ahead> {
+    pub(crate) fn read_ahead(&self, page: Page<'_>) -> Option<FrameDistance> {
         self.pool.ahead(page.bytes(), page.right())
     }
 

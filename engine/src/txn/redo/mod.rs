@@ -31,7 +31,7 @@ const AHEAD_BYTES: usize = 1 << 20;
 
 /// The results of redo.
 #[derive(Debug, Default)]
-pub(crate) struct Redone {
+pub(crate) struct RedoResult {
     /// The end of the log.
     pub(crate) end: Lsn,
     /// A large transaction that is not completely applied.
@@ -53,15 +53,15 @@ pub(crate) struct Redone {
     pub(crate) skipped: u64,
 }
 
-impl Redone {
+impl RedoResult {
     /// Returns the result if there is nothing to redo: the log begins at `lsn`.
-    pub(crate) fn at(lsn: Lsn) -> Redone {
-        Redone { end: lsn, ..Redone::default() }
+    pub(crate) fn at(lsn: Lsn) -> RedoResult {
+        RedoResult { end: lsn, ..RedoResult::default() }
     }
 
     /// Returns the work of the recovery, which took `time`.
     pub(crate) fn recovery(&self, time: Duration) -> Recovery {
-        let Redone { log_bytes, applied, skipped, .. } = *self;
+        let RedoResult { log_bytes, applied, skipped, .. } = *self;
         Recovery { log_bytes, pages: self.pages.len(), applied, skipped, time }
     }
 }
@@ -81,7 +81,7 @@ pub(crate) struct Redo<'a> {
     missing: BTreeMap<PageId, Lsn>,
     /// The store was opened with [`store::open_damaged`](crate::store::open_damaged): what does not fit is left out.
     is_rescue: bool,
-    found: Redone,
+    found: RedoResult,
 }
 
 impl<'a> Redo<'a> {
@@ -89,7 +89,7 @@ impl<'a> Redo<'a> {
     /// from `high_water` on.
     pub(crate) fn new(pool: &'a Pool, store: &'a dyn PageStore, store_lsn: Lsn, high_water: u32) -> Redo<'a> {
         let limit = limit_of(high_water);
-        let (pieces, found) = (LogicalReader::default(), Redone::default());
+        let (pieces, found) = (LogicalReader::default(), RedoResult::default());
         let (broken, missing) = (BTreeSet::new(), BTreeMap::new());
         Redo { pool, store, store_lsn, limit, pieces, broken, missing, is_rescue: false, found }
     }
@@ -154,7 +154,7 @@ impl<'a> Redo<'a> {
     /// Replays every batch of `reader`. Takes several batches at once, so that the pages that they change are read from
     /// the device together. Calls `progress` with the bytes of the log that have been applied. The caller reports the
     /// end.
-    pub(crate) fn run(mut self, reader: &mut LogReader, progress: &mut dyn FnMut(u64)) -> Result<Redone> {
+    pub(crate) fn run(mut self, reader: &mut LogReader, progress: &mut dyn FnMut(u64)) -> Result<RedoResult> {
         self.found.end = reader.end_state().lsn;
         loop {
             let applied = reader.bytes();

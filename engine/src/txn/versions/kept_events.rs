@@ -26,15 +26,15 @@ struct EventId {
 }
 
 /// The events that are kept for an open snapshot.
-struct Held {
+struct SnapshotEvents {
     /// The time since which it has held something back.
     since: Instant,
     events: Vec<EventId>,
 }
 
-impl Default for Held {
-    fn default() -> Held {
-        Held { since: Instant::now(), events: Vec::new() }
+impl Default for SnapshotEvents {
+    fn default() -> SnapshotEvents {
+        SnapshotEvents { since: Instant::now(), events: Vec::new() }
     }
 }
 
@@ -64,7 +64,7 @@ pub(super) struct KeptEvents {
     tables: HashMap<TableId, BTreeMap<Arc<[u8]>, KeyEvents>>,
     /// Events that a future snapshot may still need, in commit order.
     unseen: VecDeque<EventId>,
-    held: BTreeMap<Lsn, Held>,
+    held: BTreeMap<Lsn, SnapshotEvents>,
     /// The events that were kept for snapshots that have closed.
     closing: Vec<(Lsn, Vec<EventId>)>,
     count: usize,
@@ -182,7 +182,7 @@ impl KeptEvents {
     /// Moves the events of closed snapshots to `closing`.
     pub(crate) fn close(&mut self, closed: Vec<Lsn>) {
         for snapshot in closed {
-            if let Some(Held { events, .. }) = self.held.remove(&snapshot) {
+            if let Some(SnapshotEvents { events, .. }) = self.held.remove(&snapshot) {
                 self.closing.push((snapshot, events));
             }
         }

@@ -16,7 +16,7 @@ use crate::db::open::{Opened, check_log_belongs, log_config, missing_log, next_e
 use crate::io::{LockGuard, OpenMode, OverlayVolume, Volume};
 use crate::log::{self, LogConfig, LogPosition};
 use crate::store::{self, Meta, PageSource, RescuedStore, SuperblockChoice};
-use crate::txn::{Redo, Redone};
+use crate::txn::{Redo, RedoResult};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -125,11 +125,11 @@ impl Builder {
 }
 
 /// Without a superblock it is unknown which log belongs to this database and where it begins.
-fn skip_log(volume: &dyn Volume, name: &str, damage: &mut Vec<Damage>) -> Result<Redone> {
+fn skip_log(volume: &dyn Volume, name: &str, damage: &mut Vec<Damage>) -> Result<RedoResult> {
     if !volume.list(&format!("{name}-log."))?.is_empty() {
         damage.push(Damage::LogUnread);
     }
-    Ok(Redone::default())
+    Ok(RedoResult::default())
 }
 
 /// Applies the log up to its first damage. `None` if there should be a log and nothing of it can be read.
@@ -138,7 +138,7 @@ fn replay_remaining(
     volume: &Arc<dyn Volume>,
     name: &str,
     damage: &mut Vec<Damage>,
-) -> Result<Option<Redone>> {
+) -> Result<Option<RedoResult>> {
     match replay(opened, &log_config(volume.clone(), name, opened.meta.database_id)) {
         Ok((redone, broken)) => {
             damage.extend(broken.map(|cause| Damage::Log { cause }));
@@ -148,7 +148,7 @@ fn replay_remaining(
             Ok(Some(redone))
         }
         // Files that an earlier process has left are not part of the log.
-        Err(Error::MissingLog { .. }) if opened.meta.clean => Ok(Some(Redone::default())),
+        Err(Error::MissingLog { .. }) if opened.meta.clean => Ok(Some(RedoResult::default())),
         Err(
             cause @ (Error::MissingLog { .. }
             | Error::CorruptLog { .. }
@@ -164,7 +164,7 @@ fn replay_remaining(
 }
 
 /// Applies the log up to its end or to its first damage, which is returned as an error.
-fn replay(opened: &Opened, config: &LogConfig) -> Result<(Redone, Option<Error>)> {
+fn replay(opened: &Opened, config: &LogConfig) -> Result<(RedoResult, Option<Error>)> {
     let Opened { meta, pool, store, .. } = opened;
     let Meta { clean, redo, epoch, store_lsn, last, high_water, .. } = *meta;
     let from = if clean { next_epoch(meta) } else { LogPosition { lsn: redo, epoch } };

@@ -4,7 +4,7 @@
 use super::Blocks;
 use super::codec::IntKey;
 use super::index::{Index, push_key};
-use crate::page::keys::KeyRow;
+use crate::page::keys::AdjacentKeys;
 use duramen_codec::MAX_BLOCK;
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ impl Blocks<'_> {
     }
 
     /// Adds the keys of the block of `slot` to a row. Returns the slot of the first one.
-    pub(crate) fn add_block_to(&self, row: &mut KeyRow, slot: usize) -> usize {
+    pub(crate) fn add_block_to(&self, row: &mut AdjacentKeys, slot: usize) -> usize {
         each_width!(self, index => add_block_to(&index, row, slot))
     }
 
@@ -72,7 +72,7 @@ fn rest_of_block<T: IntKey>(index: &Index<'_, T>, slot: usize, keys: &mut Vec<u6
     keys.extend(block.get(from..).unwrap_or_default().iter().map(|key| key.widen()));
 }
 
-fn add_block_to<T: IntKey>(index: &Index<'_, T>, row: &mut KeyRow, slot: usize) -> usize {
+fn add_block_to<T: IntKey>(index: &Index<'_, T>, row: &mut AdjacentKeys, slot: usize) -> usize {
     let at = index.block_of_slot(slot);
     let mut keys = [T::default(); MAX_BLOCK];
     let mut bytes = Vec::with_capacity(size_of::<T>());

@@ -11,10 +11,10 @@ mod layout;
 mod scheme;
 
 use super::directory::{self, DirectoryGroup, FIELD, GROUP};
-use super::row::Lead;
+use super::row::KeyFront;
 use super::scheme::{List, built};
 use super::slotted::{self, HEAD, Slotted, head_of};
-use super::{KeyRow, WalkPosition};
+use super::{AdjacentKeys, WalkPosition};
 use crate::base::bytes;
 use crate::page::check::{cannot_hold, check_without_entries};
 pub(super) use build::Db2Builder;
@@ -265,8 +265,8 @@ impl<'a> List<'a> for Db2<'a> {
         slot == 0 || self.is_above_in_group(slot).unwrap_or_else(|| built(self, slot, |left, right| left < right))
     }
 
-    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], _place: &mut WalkPosition, from: usize, to: usize) {
-        self.each_span(from, to, |group, slots, list| row.push_slotted(&Lead::new([prefix, group]), list, slots));
+    fn add_to(&self, row: &mut AdjacentKeys, prefix: &[u8], _place: &mut WalkPosition, from: usize, to: usize) {
+        self.each_span(from, to, |group, slots, list| row.push_slotted(&KeyFront::new([prefix, group]), list, slots));
     }
 }
 

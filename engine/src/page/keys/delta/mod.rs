@@ -19,10 +19,10 @@ pub(super) mod edit;
 mod scheme;
 
 use super::directory::{self, DirectoryGroup, FIELD, GROUP};
-use super::row::Lead;
+use super::row::KeyFront;
 use super::scheme::List;
 use super::slotted::head_of;
-use super::{KeyRow, WalkPosition};
+use super::{AdjacentKeys, WalkPosition};
 use crate::base::{bytes, varint};
 use crate::page::check::{cannot_hold, check_without_entries};
 use best::{Best, GroupPosition};
@@ -418,8 +418,8 @@ impl<'a> List<'a> for Delta<'a> {
         best.check(&entries)
     }
 
-    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], place: &mut WalkPosition, from: usize, to: usize) {
-        let lead = Lead::new([prefix, &[]]);
+    fn add_to(&self, row: &mut AdjacentKeys, prefix: &[u8], place: &mut WalkPosition, from: usize, to: usize) {
+        let lead = KeyFront::new([prefix, &[]]);
         self.seek(place, from);
         let mut before = std::mem::take(&mut place.key);
         self.pass(place, to, |shared, len, tail| row.push_shared(&lead, &before, shared, len, tail));

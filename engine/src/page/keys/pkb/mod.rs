@@ -11,9 +11,9 @@ pub(super) mod out_of_line;
 mod parts;
 mod scheme;
 
-use super::row::Lead;
+use super::row::KeyFront;
 use super::scheme::List;
-use super::{KeyRow, WalkPosition, capacity};
+use super::{AdjacentKeys, WalkPosition, capacity};
 use crate::base::{bytes, varint};
 use crate::page::check::{cannot_hold, check_unused};
 pub(super) use build::PkbBuilder;
@@ -153,8 +153,8 @@ impl<'a> List<'a> for Pkb<'a> {
         self.key(slot).len()
     }
 
-    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], _place: &mut WalkPosition, from: usize, to: usize) {
-        let lead = Lead::new([prefix, &[]]);
+    fn add_to(&self, row: &mut AdjacentKeys, prefix: &[u8], _place: &mut WalkPosition, from: usize, to: usize) {
+        let lead = KeyFront::new([prefix, &[]]);
         (from..to).for_each(|slot| {
             let (len, tail) = self.tail(slot);
             row.push_tail(&lead, len, tail);

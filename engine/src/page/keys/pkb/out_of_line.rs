@@ -11,7 +11,7 @@
 use super::parts::{FIELD, PartialKey, PartialKeys, part_of};
 use crate::base::{PageId, bytes};
 use crate::page::keys::scheme::{Build, List};
-use crate::page::keys::{KeyRow, KeyState, WalkPosition};
+use crate::page::keys::{AdjacentKeys, KeyState, WalkPosition};
 use std::ops::Range;
 
 /// The bytes of `open`.
@@ -190,7 +190,7 @@ impl<'a> List<'a> for OutOfLine<'a> {
         true
     }
 
-    fn add_to(&self, row: &mut KeyRow, _prefix: &[u8], _place: &mut WalkPosition, from: usize, to: usize) {
+    fn add_to(&self, row: &mut AdjacentKeys, _prefix: &[u8], _place: &mut WalkPosition, from: usize, to: usize) {
         (from..to).for_each(|slot| row.push(self.entry(slot)));
     }
 

@@ -14,9 +14,9 @@ mod build;
 pub(super) mod edit;
 mod scheme;
 
-use super::row::Lead;
+use super::row::KeyFront;
 use super::scheme::List;
-use super::{KeyRow, WalkPosition, capacity};
+use super::{AdjacentKeys, WalkPosition, capacity};
 use crate::base::{bytes, varint};
 use crate::page::check::{cannot_hold, check_unused};
 pub(super) use build::SlottedBuilder;
@@ -328,8 +328,8 @@ impl<'a> List<'a> for Slotted<'a> {
         self.compare(slot, suffix).is_gt()
     }
 
-    fn add_to(&self, row: &mut KeyRow, prefix: &[u8], _place: &mut WalkPosition, from: usize, to: usize) {
-        row.push_slotted(&Lead::new([prefix, &[]]), self, from..to);
+    fn add_to(&self, row: &mut AdjacentKeys, prefix: &[u8], _place: &mut WalkPosition, from: usize, to: usize) {
+        row.push_slotted(&KeyFront::new([prefix, &[]]), self, from..to);
     }
 }
 

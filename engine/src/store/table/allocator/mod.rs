@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 /// Regions that are looked at for a run that is long enough for several places, so that a large file does not delay a
 /// small batch.
-const MOST_FOR_TOGETHER: usize = 512;
+const MOST_REGIONS: usize = 512;
 
 /// Which free runs a batch takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,7 +34,7 @@ pub(crate) enum Fit {
 const LONG_RUNS: [u32; 2] = [64, 32];
 
 /// A free run for several images is used only if it ends within the first `used + used / LOOSE_PART` grains of the
-/// file. Otherwise shorter runs nearer the start are used, so that the end of the file becomes free.
+/// file, so that the end of the file becomes free. Otherwise shorter runs nearer the start are used.
 const LOOSE_PART: u64 = 3;
 
 /// The free map.
@@ -370,10 +370,10 @@ impl PlaceAllocator {
     /// Allocates places in one free run for the first images of `sizes` grains each (at most a region each), side by
     /// side: for at least one image. Appends their first grains to `firsts`. Returns false and allocates nothing if the
     /// file cannot be larger.
-    pub(crate) fn allocate_run(&mut self, sizes: &[u32], fit: Fit, firsts: &mut Vec<u64>) -> bool {
+    pub(crate) fn allocate_run(&mut self, sizes: &[u32], fit: Fit, end: u64, firsts: &mut Vec<u64>) -> bool {
         let Some(&size) = sizes.first() else { return true };
         let before = firsts.len();
-        let run = self.run_for(size, sizes, fit);
+        let run = self.run_for(size, sizes, fit, end);
         let mut next = run.first;
         for &size in sizes {
             if next + u64::from(size) > run.end() {
@@ -389,11 +389,12 @@ impl PlaceAllocator {
         claimed
     }
 
-    /// A free run for at least `size`, the first of `sizes`. A long run further back is preferred to many short ones,
-    /// unless the file could be much shorter. No region is added while one image still finds a free run.
-    fn run_for(&mut self, size: u32, sizes: &[u32], fit: Fit) -> Extent {
+    /// A free run for at least `size`, the first of `sizes`. A long run before grain `end` is preferred to many short
+    /// ones, unless the file could be much shorter, even if the file grows by it. Beyond that no region is added while
+    /// one image still finds a free run.
+    fn run_for(&mut self, size: u32, sizes: &[u32], fit: Fit, end: u64) -> Extent {
         let total = sizes.iter().fold(0u32, |sum, &size| sum.saturating_add(size)).min(REGION).max(size);
-        let dense = self.used + self.used / LOOSE_PART;
+        let dense = (self.used + self.used / LOOSE_PART).min(end).min(MAX_GRAINS);
         let together = match fit {
             Fit::Next => (0..LONG_RUNS.len()).find_map(|search| self.next_run(search, size, total, dense)),
             Fit::Lowest => self.lowest_run(size, total, dense),
@@ -408,7 +409,7 @@ impl PlaceAllocator {
     fn lowest_run(&mut self, least: u32, most: u32, limit: u64) -> Option<Extent> {
         let lengths = std::iter::successors(Some(most), |length| Some(length / 2)).take_while(|length| *length > least);
         for length in lengths {
-            let found = self.find(length, MOST_FOR_TOGETHER);
+            let found = self.find(length, MOST_REGIONS);
             if let Some(first) = found.filter(|first| first + u64::from(length) <= limit) {
                 return Some(Extent { first, grains: u64::from(length) });
             }

@@ -1,13 +1,11 @@
 //! The search for a free run that has room for several images. Unlike the search for a single place it does not begin
 //! at the start of the file, but where the last one has ended ("next fit"). So it returns to a region only after it was
-//! at all others, and meanwhile many places of the region have become free, side by side.
+//! at all others, and meanwhile many places of the region have become free, side by side. The file may grow by a run,
+//! although it has shorter ones: without that the runs would be hardly longer than an image.
 
-use super::{PlaceAllocator, UsedRegion, join, split};
+use super::{MOST_REGIONS, PlaceAllocator, UsedRegion, join, split};
 use crate::store::table::place::Extent;
 use crate::store::table::region::REGION;
-
-/// Regions that one search looks at, at the most, so that a large file does not delay a small batch.
-const MOST_REGIONS: usize = 512;
 
 /// The position of a search.
 #[derive(Debug)]
@@ -36,7 +34,8 @@ impl NextRun {
 
 impl PlaceAllocator {
     /// The next free run for images of `most` grains together, of which the first has `size`: at least as long as the
-    /// search with this number looks for, or as all images are, and with that length before grain `limit`.
+    /// search with this number looks for, or as all images are. It ends at or before grain `limit`. There may be no
+    /// region yet at that place.
     ///
     /// It begins where a free run begins, so that it leaves no second piece of this run, in which no image may have
     /// room.
@@ -50,9 +49,13 @@ impl PlaceAllocator {
                 return None;
             }
             let (index, from) = split(search.from).filter(|(index, _)| *index < regions).unwrap_or((0, 0));
-            let found = match self.slots.get(&index) {
+            let found = match self.slots.get_mut(&index) {
                 Some(UsedRegion { region, longest, .. }) if *longest >= least => {
-                    region.find_from(from, least, self.align)
+                    let found = region.find_from(from, least, self.align);
+                    if found.is_none() && from == 0 {
+                        *longest = region.find(least, 1).err().unwrap_or(*longest);
+                    }
+                    found
                 }
                 Some(_) => None,
                 None => Some((0, REGION)),
@@ -61,7 +64,7 @@ impl PlaceAllocator {
                 && let first = join(index, at)
                 && first + u64::from(least) <= limit
             {
-                let grains = u64::from(end.saturating_sub(at).min(most));
+                let grains = u64::from(end.saturating_sub(at).min(most)).min(limit - first);
                 search.from = first + grains;
                 search.without = 0;
                 return Some(Extent { first, grains });

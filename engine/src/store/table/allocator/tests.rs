@@ -40,7 +40,7 @@ fn take(model: &mut Vec<Extent>, extent: Extent) -> Result<(), TestCaseError> {
 fn allocate_all(allocator: &mut PlaceAllocator, sizes: &[u32], fit: Fit, firsts: &mut Vec<u64>) -> bool {
     while let Some(rest) = sizes.get(firsts.len()..).filter(|rest| !rest.is_empty()) {
         let before = firsts.len();
-        if !allocator.allocate_run(rest, fit, firsts) || firsts.len() == before {
+        if !allocator.allocate_run(rest, fit, u64::MAX, firsts) || firsts.len() == before {
             return false;
         }
     }

@@ -8,7 +8,7 @@ const FIRST_BITS: u32 = 10;
 const CHUNKS: usize = 33 - FIRST_BITS as usize;
 
 /// The array.
-pub(super) struct Growing<T> {
+pub(super) struct GrowableArray<T> {
     chunks: [OnceLock<Box<[T]>>; CHUNKS],
     make: fn(usize) -> Box<[T]>,
 }
@@ -21,10 +21,10 @@ fn locate(index: u32) -> (usize, usize) {
     ((bits - FIRST_BITS) as usize, (at ^ (1 << bits)) as usize)
 }
 
-impl<T> Growing<T> {
+impl<T> GrowableArray<T> {
     /// An empty array; `make` makes a chunk of the given number of elements.
-    pub(super) fn new(make: fn(usize) -> Box<[T]>) -> Growing<T> {
-        Growing { chunks: [const { OnceLock::new() }; CHUNKS], make }
+    pub(super) fn new(make: fn(usize) -> Box<[T]>) -> GrowableArray<T> {
+        GrowableArray { chunks: [const { OnceLock::new() }; CHUNKS], make }
     }
 
     /// The element at `index`, if its chunk has been made.
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn elements_stay_where_they_are() {
-        let array: Growing<u8> = Growing::new(|len| vec![7; len].into_boxed_slice());
+        let array: GrowableArray<u8> = GrowableArray::new(|len| vec![7; len].into_boxed_slice());
         assert!(array.get(5000).is_none());
         let before = array.grow(5000).map(std::ptr::from_ref);
         assert!(array.get(0).is_none(), "only the chunk asked for");
