@@ -92,7 +92,8 @@ fn the_message_of_a_missing_log_names_its_file() {
     assert!(message.contains("t.duramen-log.000001") && message.contains("missing"), "{message}");
 }
 
-/// The message names the cause. Only a user without permission to write gets the advice that another user must recover
+/// The message names the cause: a file that may not be longer counts as a full device.
+/// Only a user without permission to write gets the advice that another user must recover
 /// the database.
 #[cfg(unix)]
 #[test]
@@ -102,7 +103,8 @@ fn the_message_of_a_failed_recovery_has_the_error_of_the_system() {
     let program = env!("CARGO_BIN_EXE_duramen");
     let run = Command::new("sh").args(["-c", scan, program]).current_dir(place.path("")).output().unwrap();
     let message = String::from_utf8(run.stderr).unwrap();
-    assert!(run.status.code() == Some(2) && message.contains("File too large"), "{message}");
+    assert!(run.status.code() == Some(2) && message.contains("no space left on the device of t.duramen"), "{message}");
+    assert!(message.contains("the limit of the length of files"), "{message}");
     assert!(!message.contains("recovers it"), "{message}");
     assert_eq!(place.ok("scan t.duramen t", ""), "elm\noak\n");
 }

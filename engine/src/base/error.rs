@@ -28,7 +28,10 @@ macro_rules! stays_readable {
 const STAYS_READABLE: &str = stays_readable!();
 
 // The end of the message of an error: the action that resolves it.
-const FREE_SPACE: &str = concat!(": free some space and try again; ", stays_readable!());
+const FREE_SPACE: &str = concat!(
+    ": free some space, or raise the limit of the length of files if there is one, and try again; ",
+    stays_readable!()
+);
 const CLOSE_OTHER: &str = ": close it in the other process, or drop the other handle, first";
 const CREATE: &str = ": create it first";
 const OPEN_OR_REMOVE: &str = ": open it, or remove it first";
