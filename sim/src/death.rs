@@ -47,7 +47,7 @@ impl FailingVolume {
                     continue;
                 }
                 deaths.push(Death { event, how: Manner::Killed(seed) });
-                if matches!(in_flight, Some(Event::Sync { .. })) {
+                if in_flight.and_then(Event::synced_file).is_some() {
                     deaths.push(Death { event, how: Manner::FailedSync(seed) });
                 }
             }
@@ -93,7 +93,11 @@ fn after(state: &State, death: Death) -> State {
     }
     match (death.how, state.events.get(event)) {
         (Manner::Killed(_), Some(Event::Change { file, change })) => begin(&mut next, *file, change, &mut rng),
-        (Manner::FailedSync(_), Some(Event::Sync { file })) => next.fail_sync(*file),
+        (Manner::FailedSync(_), Some(sync)) => {
+            if let Some(file) = sync.synced_file() {
+                next.fail_sync(file);
+            }
+        }
         _ => {}
     }
     next

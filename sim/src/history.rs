@@ -121,6 +121,15 @@ impl Event {
         }
     }
 
+    /// The file of a sync that has succeeded, of the whole file or of bytes of it.
+    pub(crate) fn synced_file(&self) -> Option<FileId> {
+        match self {
+            Event::Sync { file } => Some(*file),
+            Event::Change { file, change } if !change.is_one() => Some(*file),
+            _ => None,
+        }
+    }
+
     /// True for a sync that has succeeded, of a whole file, of bytes of it, or of the folder.
     pub(crate) fn is_sync(&self) -> bool {
         match self {

@@ -229,7 +229,7 @@ fn lose_superblocks(store: StoreKind) -> Result<()> {
     let superblock = |event: &usize| life.volume.describe(*event).starts_with("write of 4096 bytes at");
     let syncs = (0..life.volume.events()).filter(superblock).map(|event| event + 1);
     let (mut failed, mut rng) = (0, fastrand::Rng::with_seed(1));
-    for event in syncs.filter(|event| life.volume.describe(*event).starts_with("sync of file 0")) {
+    for event in syncs.filter(|event| life.volume.describe(*event).starts_with("sync of 4096 bytes at")) {
         failed += 1;
         for seed in 0..8 {
             life.next(Death { event, how: Manner::FailedSync(seed) }, &mut rng).cut(usize::MAX, &mut rng);
