@@ -481,6 +481,7 @@ fn a_database_has_one_open_descriptor_of_its_file() -> Result<()> {
 }
 
 /// The path of a file that is mounted alone, for the process that [`a_file_that_is_mounted_alone_is_refused`] starts.
+#[cfg(target_os = "linux")]
 const MOUNTED: &str = "DURAMEN_TEST_MOUNTED";
 
 /// Its log would be in the file system of the folder.

@@ -127,6 +127,42 @@ fn a_table_that_needs_the_feature_can_be_dropped_and_others_are_written_after_it
     Ok(())
 }
 
+/// A large value can have a compressed run although its leaf is not compressed, and a leaf can be beside a compressed
+/// one.
+#[test]
+fn removing_entries_that_need_the_feature_stops_no_writing() -> Result<()> {
+    let mut removed = 0;
+    for name in ["compression", "shadow-compression", "dictionary", "shadow-dictionary"] {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Database::builder().background(false).open(copy(name, folder.path()))?;
+        for info in db.begin_read()?.tables()? {
+            let table = db.begin_read()?.open_untyped(&info.name)?;
+            let (front, back) = (table.range(..), table.range(..).rev());
+            let readable = front.map_while(Result::ok).chain(back.map_while(Result::ok));
+            let mut keys: Vec<Vec<u8>> = readable.map(|(key, _)| key.to_vec()).collect();
+            keys.extend((0u64..1500).map(|key| key.to_be_bytes().to_vec()));
+            for key in keys {
+                let tx = db.begin_write()?;
+                if tx.open_untyped(&info.name)?.delete(&key).is_err() {
+                    continue;
+                }
+                match tx.commit() {
+                    Err(Error::NotBuilt { .. }) => {}
+                    committed => {
+                        committed.unwrap_or_else(|error| panic!("{name}, {}: {error}", info.name));
+                        removed += 1;
+                    }
+                }
+            }
+        }
+        let tx = db.begin_write()?;
+        tx.open_table(TableDef::<u32, u32>::new("numbers"))?.put(1, 1)?;
+        tx.commit()?;
+    }
+    assert!(removed > 40, "{removed}");
+    Ok(())
+}
+
 #[test]
 fn a_table_with_zlib_works_without_the_feature() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();

@@ -138,12 +138,14 @@ fn surviving_content(state: &State, file: FileId, event: usize, choice: CutChoic
     let Some((durable, mut pending)) = state.pending(file, event) else { return Image::default() };
     let in_flight = state.events.get(event);
     let changing = match in_flight {
-        Some(Event::Change { file: changing, change }) if *changing == file && change.is_one() => Some(change),
+        Some(Event::Change { file: changing, change }) if *changing == file && change.changes_content_or_length() => {
+            Some(change)
+        }
         _ => None,
     };
     let is_synced = match in_flight {
         Some(Event::Sync { file: syncing } | Event::FailedSync { file: syncing }) => *syncing == file,
-        Some(Event::Change { file: syncing, change }) => *syncing == file && !change.is_one(),
+        Some(Event::Change { file: syncing, change }) => *syncing == file && !change.changes_content_or_length(),
         _ => false,
     };
     match choice {
@@ -165,10 +167,11 @@ fn surviving_content(state: &State, file: FileId, event: usize, choice: CutChoic
     }
 }
 
-/// Only those of the pending changes done that a sync of some bytes has made durable.
+/// Returns the durable content plus those pending changes that a [`Change::SyncBytes`] has made durable. All other
+/// pending changes are dropped.
 fn drop_unsynced(durable: &Image, changes: &[&Change]) -> Image {
     let mut content = durable.clone();
-    if changes.iter().all(|change| change.is_one()) {
+    if changes.iter().all(|change| change.changes_content_or_length()) {
         return content;
     }
     for (block, effects) in effects(durable, changes) {

@@ -34,7 +34,7 @@ pub(crate) enum Change {
 
 impl Change {
     /// True for a change of bytes or of the length.
-    pub(crate) fn is_one(&self) -> bool {
+    pub(crate) fn changes_content_or_length(&self) -> bool {
         !matches!(self, Change::SyncBytes { .. })
     }
 
@@ -115,7 +115,7 @@ impl Event {
     /// True for a change of a file or of the folder, which makes nothing durable.
     pub(crate) fn is_change(&self) -> bool {
         match self {
-            Event::Change { change, .. } => change.is_one(),
+            Event::Change { change, .. } => change.changes_content_or_length(),
             Event::Naming(_) => true,
             _ => false,
         }
@@ -125,7 +125,7 @@ impl Event {
     pub(crate) fn synced_file(&self) -> Option<FileId> {
         match self {
             Event::Sync { file } => Some(*file),
-            Event::Change { file, change } if !change.is_one() => Some(*file),
+            Event::Change { file, change } if !change.changes_content_or_length() => Some(*file),
             _ => None,
         }
     }
@@ -133,7 +133,7 @@ impl Event {
     /// True for a sync that has succeeded, of a whole file, of bytes of it, or of the folder.
     pub(crate) fn is_sync(&self) -> bool {
         match self {
-            Event::Change { change, .. } => !change.is_one(),
+            Event::Change { change, .. } => !change.changes_content_or_length(),
             Event::Sync { .. } | Event::SyncFolder => true,
             _ => false,
         }

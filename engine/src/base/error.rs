@@ -372,10 +372,11 @@ impl Error {
         Error::Corrupt { page, what: what.into() }
     }
 
-    /// True if the error may mean that a page cannot be read: it is corrupt, or the device cannot read it. What can do
-    /// without the page then goes on. Stopped writing and a full device are other errors.
+    /// True if the error may mean that one page cannot be read, because the page is corrupt, or because this device or
+    /// this build cannot read it. A caller that does not need the page then continues. It is false if writing was
+    /// stopped or the device is full.
     pub(crate) fn is_of_a_page(&self) -> bool {
-        matches!(self, Error::Corrupt { .. } | Error::Io { .. })
+        matches!(self, Error::Corrupt { .. } | Error::Io { .. } | Error::NotBuilt { .. })
     }
 
     /// Adds the name of the table to an error about damage.

@@ -247,6 +247,11 @@ impl DirectIo {
     }
 }
 
+/// The first `len` bytes of a buffer.
+fn front(buffer: &Buffer, len: usize) -> &[u8] {
+    buffer.bytes().get(..len).unwrap_or_default()
+}
+
 /// Reads `len` bytes with `read` to the front of the buffer, twice. If the bytes differ, a third read decides.
 fn read_alike(
     buffer: &mut Buffer,
@@ -254,17 +259,15 @@ fn read_alike(
     len: usize,
     mut read: impl FnMut(&mut Buffer) -> Result<()>,
 ) -> Result<()> {
-    let front = |buffer: &Buffer| buffer.bytes().get(..len).unwrap_or_default().to_vec();
     read(again)?;
-    let first = front(again);
     read(buffer)?;
-    let second = front(buffer);
-    if first == second {
+    if front(again, len) == front(buffer, len) {
         return Ok(());
     }
+    let second = front(buffer, len).to_vec();
     read(buffer)?;
-    let third = front(buffer);
-    if third == first || third == second {
+    let third = front(buffer, len);
+    if third == second || third == front(again, len) {
         return Ok(());
     }
     Err(Error::new(ErrorKind::InvalidData, "three reads returned different bytes: the device is not reliable"))

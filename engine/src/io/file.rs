@@ -398,6 +398,11 @@ mod tests {
             disk.sync_bytes(BLOCK as u64, &[8; BLOCK]).unwrap();
             disk.sync_bytes(0, &[]).unwrap();
             assert_eq!(std::fs::read(&path).unwrap(), [[7; BLOCK], [8; BLOCK]].concat());
+            #[cfg(target_os = "linux")]
+            if !direct {
+                system::write_synced(&disk.file, BLOCK as u64, &[9; BLOCK]).unwrap();
+                assert_eq!(std::fs::read(&path).unwrap(), [[7; BLOCK], [9; BLOCK]].concat());
+            }
         }
     }
 

@@ -56,8 +56,9 @@ pub trait Disk: Send + Sync + Debug {
     }
     /// Returns once all earlier writes and resizes are on the device.
     fn sync(&self) -> Result<()>;
-    /// Returns once `bytes`, which were written at `offset` last, are on the device. The file must have been longer at
-    /// the last sync. Other writes and resizes may not be on the device.
+    /// Returns when `bytes` are on the device. The caller must have written them at `offset` and nothing else there
+    /// since. The file must already have contained this range at the last sync. Other writes and resizes may not be on
+    /// the device yet.
     fn sync_bytes(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let _ = (offset, bytes);
         self.sync()

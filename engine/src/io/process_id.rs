@@ -1,6 +1,7 @@
 //! An id of the running process, in most calls without a system call. Its low half is the id that the system gives.
 //! This is not enough: the parent and its child in a new namespace of process ids can both have the id 1, and the id of
-//! a parent that has ended can be used again. So the high half is greater than that of each process before it.
+//! a parent that has ended can be used again. So the high half is a counter. It is greater than in each process from
+//! which this process was forked.
 //!
 //! The reason for `unsafe`: a commit asks several times whether it runs in the process that opened the database. Each
 //! system call takes up to 0.3 us; together they were up to a twentieth of a commit that is not synced. The system can
@@ -15,11 +16,13 @@ static UNSUPPORTED: AtomicU64 = AtomicU64::new(0);
 /// its parent.
 static KEPT: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
 
-/// How many processes have asked: this one, and those from which it was forked. A child has a copy.
+/// How often this process and the processes from which it was forked have called `ask` with memory that `fork` clears.
+/// `fork` copies the counter to the child.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
-/// An id of the running process that no process has from which it was forked. On a system without such memory it is the
-/// id that the system gives.
+/// Returns an id of the running process. It differs from the ids of all processes from which this process was forked.
+/// If the system has no memory that `fork` clears, the result is the process id of the system, which is not unique in
+/// this sense.
 #[inline]
 pub(super) fn process_id() -> u64 {
     // SAFETY: the pointer is null or that of an `AtomicU64` that is never freed.

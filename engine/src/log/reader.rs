@@ -308,9 +308,9 @@ impl LogReader {
         }
     }
 
-    /// Reads once more where the log has ended, from another open file. Fails if there is a batch: the reads before
-    /// were wrong. With `from_device` it does not use the file cache, which keeps the bytes of a wrong read. Everything
-    /// before the end must be on the device then.
+    /// Opens the last segment again and reads it at the end of the log. Fails if there is a valid batch: then the
+    /// earlier reads were wrong. With `from_device` the read bypasses the file cache, because the file cache keeps the
+    /// bytes of a wrong read. The caller must have synced everything before the end if `from_device` is true.
     pub(super) fn check_end_again(&mut self, from_device: bool) -> Result<()> {
         let Some(last) = self.plan.get(self.index) else { return Ok(()) };
         let disk = self.config.volume.open(&segment::name(&self.config, last.number), OpenMode::Read)?;
@@ -319,7 +319,7 @@ impl LogReader {
         }
         self.window = FileWindow::new(disk)?;
         let Some(batch) = self.try_read_batch()? else { return Ok(()) };
-        let what = "recovery found the end of the log here, and later a batch: the device is not reliable";
+        let what = "the log ended here at the first read, but a second read found a batch: the device is not reliable";
         Err(Error::CorruptLog { lsn: batch.start, what: what.to_owned() })
     }
 

@@ -26,14 +26,11 @@ impl Log {
         while reader.next()?.is_some() {}
         // What follows cuts the log at its end, so the end is read again first. After a failed write the file cache may
         // be the only place of batches that were read.
-        match secure(&reader) {
-            Ok(()) => reader.check_end_again(true)?,
-            Err(full @ Error::Full { .. }) => {
-                reader.check_end_again(false)?;
-                return Err(full);
-            }
-            Err(other) => return Err(other),
+        let secured = secure(&reader);
+        if matches!(secured, Ok(()) | Err(Error::Full { .. })) {
+            reader.check_end_again(secured.is_ok())?;
         }
+        secured?;
         let (end, config) = (reader.end_state(), reader.config.clone());
         let header = SegmentHeader {
             epoch: reader.survey.next_epoch(reader.from.epoch),

@@ -376,7 +376,7 @@ impl Log {
     fn remove_unused(&self, number: u32) -> Result<()> {
         match segment::inspect(&self.config, number) {
             Ok(SegmentFile::Spare | SegmentFile::Cut) => self.remove(&[number]),
-            // The write of the header has failed, and has written it.
+            // The write of the header returned an error, although it has written the header.
             Ok(SegmentFile::Ours(header)) if header.epoch == self.epoch && header.start == self.next_lsn() => {
                 self.remove(&[number])
             }

@@ -193,16 +193,9 @@ impl DatabaseFile {
     /// Everything that it refers to was synced before it was written. Until then, the device may still have the other
     /// superblock as the valid one. If that one leads to an older state, it is overwritten too. Until this returns,
     /// whatever the older one refers to must not be overwritten, nor its log removed.
-    pub fn secure(&self) -> Result<()> {
-        self.secure_with(false)
-    }
-
-    /// Does the same if the log has commits that this superblock lacks, see [`Meta::log_follows`].
-    pub fn secure_before_log(&self) -> Result<()> {
-        self.secure_with(true)
-    }
-
-    fn secure_with(&self, log_follows: bool) -> Result<()> {
+    ///
+    /// `log_follows`: the log has commits that this superblock does not have, see [`Meta::log_follows`].
+    pub fn secure(&self, log_follows: bool) -> Result<()> {
         let mut change = self.change()?;
         // Another program may have put the file here, as a copy, and no sync may have covered its bytes.
         self.sync()?;

@@ -61,7 +61,7 @@ impl Tree {
         if page.count() < 2 || self.resolver(page).is_some() {
             return Ok(false);
         }
-        self.read_keys_alike(store, page).map(|()| true)
+        self.read_ambiguous_keys(store, page).map(|()| true)
     }
 
     /// Splits the leaf `id` in two, if it is the leaf that covers `key` and has more than one entry. Returns false if
@@ -179,57 +179,39 @@ impl Tree {
         // For a long separator, the shortest one is used whatever the rule is, because a longer one would only have a
         // longer run.
         let pending = pending.filter(|p| p.slot == split.left_count);
-        let around = (split.left_count, split.pending_left);
-        if let Some(separator) = self.separator_of_images(store, page, around, pending) {
-            return Ok(SplitPoint { left: split.left_count, separator: Separator::New(separator) });
+        let key_at = |slot: usize, is_pending: bool, is_whole: bool| -> Result<Vec<u8>> {
+            let mut key = Vec::new();
+            match pending.filter(|_| is_pending) {
+                Some(pending) => key.extend_from_slice(if is_whole { pending.key } else { pending.image }),
+                None if is_whole => self.full_key(store, page, slot, &mut key)?,
+                None => page.key_into(slot, &mut key),
+            }
+            Ok(key)
+        };
+        let around = |is_whole| -> Result<(Vec<u8>, Vec<u8>)> {
+            let last = key_at(split.left_count.saturating_sub(1), split.pending_left == Some(true), is_whole)?;
+            Ok((last, key_at(split.left_count, split.pending_left == Some(false), is_whole)?))
+        };
+        if self.resolver(page).is_none() {
+            let (last, mut first) = around(false)?;
+            let common = bytes::common_prefix(&last, &first);
+            if common < limits::long_key_head(store.page_size()) {
+                first.truncate(common + 1);
+                return Ok(SplitPoint { left: split.left_count, separator: Separator::New(first) });
+            }
         }
         // The images of the keys around the cut are the same. Only their runs or the key heap can distinguish them.
-        let (mut last, mut first) = (Vec::new(), Vec::new());
-        match pending.filter(|_| split.pending_left == Some(true)) {
-            Some(pending) => last.extend_from_slice(pending.key),
-            None => self.full_key(store, page, split.left_count.saturating_sub(1), &mut last)?,
-        }
-        match pending.filter(|_| split.pending_left == Some(false)) {
-            Some(pending) => first.extend_from_slice(pending.key),
-            None => self.full_key(store, page, split.left_count, &mut first)?,
-        }
+        let (last, mut first) = around(true)?;
         if !split.whole || is_long(first.len(), store.page_size()) {
             first.truncate(bytes::common_prefix(&last, &first) + 1);
         }
         Ok(SplitPoint { left: split.left_count, separator: Separator::New(first) })
     }
 
-    /// The shortest separator of a cut, if the leaf has its keys itself and the images around the cut distinguish them.
-    /// `left_count` entries stay left. `pending` belongs at the cut, on the left if `pending_left`.
-    fn separator_of_images<S: PageRead>(
-        &self,
-        store: &S,
-        page: Page<'_>,
-        (left_count, pending_left): (usize, Option<bool>),
-        pending: Option<PendingInsert<'_>>,
-    ) -> Option<Vec<u8>> {
-        if self.resolver(page).is_some() {
-            return None;
-        }
-        let (mut last, mut first) = (Vec::new(), Vec::new());
-        page.key_into(left_count.saturating_sub(1), &mut last);
-        page.key_into(left_count, &mut first);
-        match (pending, pending_left) {
-            (Some(pending), Some(true)) => last = pending.image.to_vec(),
-            (Some(pending), Some(false)) => first = pending.image.to_vec(),
-            _ => {}
-        }
-        let common = bytes::common_prefix(&last, &first);
-        (common < limits::long_key_head(store.page_size())).then(|| {
-            first.truncate(common + 1);
-            first
-        })
-    }
-
-    /// Reads the long keys of a leaf that a split of it may have to distinguish, so that all errors occur before the
-    /// split: those that agree with a neighbour in all bytes that the leaf has of them. The caller holds the latch of
-    /// the leaf. For a leaf that keeps its keys out of line, [`Tree::read_heap_for`] does this.
-    pub fn read_keys_alike<S: PageRead>(&self, store: &S, page: Page<'_>) -> Result<()> {
+    /// Reads the long keys that a split of this leaf may have to compare completely, so that a read error occurs before
+    /// the split. These are the keys whose head in the leaf is equal to the head of an adjacent key. The caller holds
+    /// the latch of the leaf. For a leaf that stores its keys out of line, [`Tree::read_heap_for`] does this.
+    pub fn read_ambiguous_keys<S: PageRead>(&self, store: &S, page: Page<'_>) -> Result<()> {
         let (head, inline) = (limits::long_key_head(store.page_size()), limits::max_inline_key(store.page_size()));
         let mut next = if self.resolver(page).is_none() { page.first_longer(0, inline) } else { None };
         let (mut key, mut beside, mut whole) = (Vec::new(), Vec::new(), Vec::new());

@@ -2,9 +2,10 @@
 //! blocks, the compression and the target, and also after a kill; and compression saves space. Power cuts are in
 //! `crash` and `store_crash`.
 
+use crate::workload::files;
 use crate::workload::kinds::{FilledTable, contents, kinds};
 use duramen::db::{Compression, CompressionPlan, DeltaBlocks, Overflow, StoreKind, Strategy, Target};
-use duramen::io::{MemoryVolume, OpenMode, Volume};
+use duramen::io::MemoryVolume;
 use duramen::{Builder, Database, Durability, Result, TableDef};
 use proptest::prelude::{ProptestConfig, any, proptest};
 use proptest::sample::select;
@@ -43,14 +44,9 @@ fn shapes() -> impl proptest::strategy::Strategy<Value = Shape> {
 
 /// The files of a database as they are now: those that a kill leaves.
 fn copy(volume: &MemoryVolume) -> Result<Arc<MemoryVolume>> {
-    let copy = MemoryVolume::new();
-    for file in volume.list(NAME)? {
-        let disk = volume.open(&file, OpenMode::Read)?;
-        let mut bytes = vec![0; usize::try_from(disk.size()?).unwrap()];
-        disk.read_at(0, &mut bytes)?;
-        copy.open(&file, OpenMode::CreateNew)?.write_at(0, &bytes)?;
-    }
-    Ok(Arc::new(copy))
+    let copied = MemoryVolume::new();
+    files::copy(volume, &copied, NAME)?;
+    Ok(Arc::new(copied))
 }
 
 fn check(volume: &Arc<MemoryVolume>, kinds: &[FilledTable], plan: &CompressionPlan) -> Result<()> {

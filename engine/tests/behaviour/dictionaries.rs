@@ -5,6 +5,7 @@
 #![cfg(feature = "zstd")]
 
 use crate::workload::documents::{DOCUMENTS, document, put};
+use crate::workload::files;
 use crate::workload::stores::STORES;
 use duramen::base::checksum::checksum;
 use duramen::db::{Compression, CompressionPlan, Damage, DictionaryInfo, Phase, Progress, StoreKind, Strategy};
@@ -274,18 +275,9 @@ fn a_compaction_after_an_interrupted_one_replaces_the_dictionary_of_large_values
 
 /// The files of a database as they are now: those that a kill leaves.
 fn copy(volume: &MemoryVolume) -> Result<Arc<MemoryVolume>> {
-    let copy = MemoryVolume::new();
-    for file in volume.list(NAME)? {
-        copy.open(&file, OpenMode::CreateNew)?.write_at(0, &bytes(volume, &file)?)?;
-    }
-    Ok(Arc::new(copy))
-}
-
-fn bytes(volume: &MemoryVolume, file: &str) -> Result<Vec<u8>> {
-    let disk = volume.open(file, OpenMode::Read)?;
-    let mut bytes = vec![0; usize::try_from(disk.size()?).unwrap()];
-    disk.read_at(0, &mut bytes)?;
-    Ok(bytes)
+    let copied = MemoryVolume::new();
+    files::copy(volume, &copied, NAME)?;
+    Ok(Arc::new(copied))
 }
 
 #[test]
@@ -324,7 +316,7 @@ fn a_recovery_and_a_rescue_find_the_dictionary() -> Result<()> {
 /// The positions of the copies of a dictionary in the file. It begins with the magic number of Zstandard and its own.
 fn copies(volume: &MemoryVolume, number: u32) -> Result<Vec<u64>> {
     let needle = [0xEC30_A437, number].map(u32::to_le_bytes).concat();
-    let file = bytes(volume, NAME)?;
+    let file = files::bytes_of(volume, NAME)?;
     Ok((0u64..).zip(file.windows(needle.len())).filter(|(_, bytes)| *bytes == needle).map(|(at, _)| at).collect())
 }
 
@@ -343,7 +335,7 @@ fn one_copy_may_be_damaged_and_without_both_an_error_names_page_and_dictionary()
             for at in &copies[..damaged.min(copies.len())] {
                 volume.open(NAME, OpenMode::Write)?.write_at(at + 100, &[0x5A; 9])?;
             }
-            let before = bytes(&volume, NAME)?;
+            let before = files::bytes_of(&*volume, NAME)?;
             let db = options().open_read_only_on(volume.clone(), NAME)?;
             let found = db.begin_read()?.open_table(DOCUMENTS)?.get(7);
             if damaged < 2 {
@@ -355,7 +347,7 @@ fn one_copy_may_be_damaged_and_without_both_an_error_names_page_and_dictionary()
             assert!(!db.verify(|_| ())?.findings.is_empty());
             assert_eq!(db.dictionaries()?.len(), 1);
             drop(db);
-            assert!(bytes(&volume, NAME)? == before);
+            assert!(files::bytes_of(&*volume, NAME)? == before);
             let db = options().open_on(volume.clone(), NAME)?;
             assert!(matches!(put(&db, DOCUMENTS, 0..9, 0), Err(Error::Corrupt { .. })));
             assert!(matches!(db.compact(|_| ()), Err(Error::Corrupt { .. })));

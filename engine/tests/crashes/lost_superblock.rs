@@ -1,23 +1,19 @@
 //! Promise: after a checkpoint either superblock is enough. If the device has lost the write of one and the other is
 //! damaged later, the database reports that it is damaged.
 
+use crate::one_table::{NAME, TABLE, options};
+use crate::workload::files::bytes_of;
 use crate::workload::stores::STORES;
 use duramen::db::StoreKind;
 use duramen::io::{MemoryVolume, OpenMode, Volume};
-use duramen::{Builder, Database, Durability, Error, Result, TableDef};
+use duramen::{Database, Durability, Error, Result, TableDef};
 use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, HookedVolume, Hooks, Trigger};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const NAME: &str = "t.duramen";
-const TABLE: TableDef<u32, &[u8]> = TableDef::new("t");
 const OTHER: TableDef<u32, &[u8]> = TableDef::new("other");
 const KEYS: u32 = 1500;
 const SUPERBLOCK: u64 = 4096;
-
-fn options() -> Builder {
-    Database::builder().page_size(4096).cache(0).checkpoint_bytes(1 << 40).background(false)
-}
 
 fn change(
     db: &Database,
@@ -41,9 +37,7 @@ fn change(
 /// Copies the files whose names begin with `prefix` and that `to` does not have.
 fn copy(from: &MemoryVolume, to: &MemoryVolume, prefix: &str) -> Result<()> {
     for name in from.list(prefix)? {
-        let file = from.open(&name, OpenMode::Read)?;
-        let mut bytes = vec![0; usize::try_from(file.size()?).unwrap()];
-        file.read_at(0, &mut bytes)?;
+        let bytes = bytes_of(from, &name)?;
         if let Ok(copy) = to.open(&name, OpenMode::CreateNew) {
             copy.write_at(0, &bytes)?;
         }

@@ -17,6 +17,7 @@ mod log_segments;
 mod lost_page;
 mod lost_superblock;
 mod lost_writes;
+mod one_table;
 mod read_ahead;
 mod recovery_bounds;
 mod redo_equal;

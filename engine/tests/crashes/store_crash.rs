@@ -396,7 +396,7 @@ impl Run {
         self.store = store::open(self.shape.open_file(&self.volume)?, Path::new(FILE))?.0;
         self.changed.clear();
         self.store.use_closed_state();
-        self.store.file().secure()?;
+        self.store.file().secure(false)?;
         self.store.file().write_meta(meta)
     }
 

@@ -1,29 +1,15 @@
 //! Promise: if one read of the device returns wrong bytes, and later ones the right bytes, then no commit is lost.
 
+use crate::one_table::{NAME, TABLE, options, put};
 use crate::workload::stores::STORES;
 use duramen::io::{OpenMode, Volume};
-use duramen::{Builder, Database, Durability, Error, Result, TableDef};
+use duramen::{Database, Durability, Error, Result, TableDef};
 use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, HookedVolume, Hooks, Trigger};
 use std::sync::Arc;
 
-const NAME: &str = "t.duramen";
-const TABLE: TableDef<u32, &[u8]> = TableDef::new("t");
 const KEYS: u32 = 600;
 /// The last keys. Each gets a small commit at the end, so that the log ends with several batches.
 const SMALL: u32 = 20;
-
-fn options() -> Builder {
-    Database::builder().page_size(4096).cache(0).checkpoint_bytes(1 << 40).background(false)
-}
-
-fn put(db: &Database, keys: std::ops::Range<u32>, value: u8) -> Result<()> {
-    let mut tx = db.begin_write()?;
-    tx.set_durability(Durability::Commit);
-    let mut table = tx.open_table(TABLE)?;
-    keys.into_iter().try_for_each(|key| table.put(key, [value; 200].as_slice()))?;
-    drop(table);
-    tx.commit()
-}
 
 /// Opens a killed database once for each read of the files that `trigger` selects. In each opening that read returns
 /// wrong bytes. Then opens the database without a fault and asserts that it has all entries. Returns how many of the
@@ -67,10 +53,10 @@ fn a_read_that_returns_wrong_bytes_once_loses_no_commit() -> Result<()> {
     for store in STORES {
         let volume = FailingVolume::new(1);
         let db = options().store(store).create_on(Arc::new(volume.clone()), NAME)?;
-        put(&db, 0..KEYS, 1)?;
+        put(&db, 0..KEYS, &[1; 200])?;
         db.checkpoint()?;
-        put(&db, 0..KEYS - SMALL, 2)?;
-        (KEYS - SMALL..KEYS).try_for_each(|key| put(&db, key..key + 1, 2))?;
+        put(&db, 0..KEYS - SMALL, &[2; 200])?;
+        (KEYS - SMALL..KEYS).try_for_each(|key| put(&db, key..key + 1, &[2; 200]))?;
         for fault in [Fault::SpoilFront, Fault::SpoilBack] {
             let in_file = || Trigger::once().on_file(NAME);
             let what = format!("{store}, {fault:?}, the database");
@@ -100,9 +86,9 @@ fn a_page_that_recovery_could_not_read_gives_an_error_later_and_no_old_entry() -
     for store in STORES {
         let volume = FailingVolume::new(1);
         let db = options().store(store).create_on(slow_trims(&volume), NAME)?;
-        put(&db, 0..KEYS, 1)?;
+        put(&db, 0..KEYS, &[1; 200])?;
         db.checkpoint()?;
-        put(&db, 0..KEYS, 2)?;
+        put(&db, 0..KEYS, &[2; 200])?;
         let len = volume.open(NAME, OpenMode::Read)?.size()?;
         let killed = Cut { event: volume.events(), choice: CutChoice::KeepAll };
         let (mut lost, mut whole) = (0, 0);

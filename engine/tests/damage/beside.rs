@@ -1,11 +1,11 @@
 //! Promise: writes beside a damaged page neither stop all writing nor prevent the next opening, also if they are a
 //! range removal, a split, or a large transaction that is unfinished when the process dies.
 
-use crate::hostile::{NAME, TABLE, options, put};
+use crate::hostile::{NAME, TABLE, damage, options, put};
+use crate::workload::files::bytes_of;
 use crate::workload::stores::STORES;
 use duramen::db::StoreKind;
 use duramen::db::types::{KeyLayout, Separators};
-use duramen::io::{OpenMode, Volume};
 use duramen::{Database, Error, Result, TableOptions};
 use duramen_sim::{Cut, CutChoice, FailingVolume};
 use std::fs;
@@ -13,14 +13,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 const ENTRIES: u32 = 3000;
-
-/// Flips a bit of the first place of `marker` in the file.
-fn damage(path: &Path, marker: &[u8]) {
-    let mut bytes = fs::read(path).unwrap();
-    let at = bytes.windows(marker.len()).position(|window| window == marker).expect("the marker in the file");
-    bytes[at] ^= 1;
-    fs::write(path, bytes).unwrap();
-}
 
 /// The keys below `entries` that cannot be read. All others have an entry, except those in `removed`.
 fn lost(db: &Database, removed: std::ops::Range<u32>) -> Result<Vec<u32>> {
@@ -87,17 +79,17 @@ fn long(head: &[u8], end: &[u8]) -> Vec<u8> {
 }
 
 /// A closed database with these long keys in one leaf. The bytes `TAILMARK` of one of them are damaged.
-fn with_a_damaged_key(path: &Path, keys: &[Vec<u8>]) -> Result<()> {
+fn with_a_damaged_key(path: &Path, keys: &[Vec<u8>]) -> Result<Database> {
     let db = options().create(path)?;
     let (keys_in, separators) = (Some(KeyLayout::Head), Some(Separators::Full));
     let tx = db.begin_write()?;
-    let options = TableOptions { keys: keys_in, separators, ..TableOptions::default() };
-    tx.create_untyped("t", "bytes", "bytes", options)?;
+    let layout = TableOptions { keys: keys_in, separators, ..TableOptions::default() };
+    tx.create_untyped("t", "bytes", "bytes", layout)?;
     tx.commit()?;
     keys.iter().try_for_each(|key| put_bytes(&db, key))?;
     db.close()?;
     damage(path, b"TAILMARK");
-    Ok(())
+    options().open(path)
 }
 
 fn put_bytes(db: &Database, key: &[u8]) -> Result<()> {
@@ -115,8 +107,7 @@ fn short_keys() -> impl Iterator<Item = String> {
 fn a_leaf_is_split_beside_a_damaged_key_without_reading_it() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
-    with_a_damaged_key(&path, &[long(b"k", b""), long(b"l", b"TAILMARK"), long(b"m", b"")])?;
-    let db = options().open(&path)?;
+    let db = with_a_damaged_key(&path, &[long(b"k", b""), long(b"l", b"TAILMARK"), long(b"m", b"")])?;
     for key in short_keys() {
         put_bytes(&db, key.as_bytes()).unwrap_or_else(|error| panic!("{key}: {error}"));
     }
@@ -132,8 +123,7 @@ fn a_leaf_is_split_beside_a_damaged_key_without_reading_it() -> Result<()> {
 fn a_damaged_key_that_a_split_needs_is_found_before_anything_changes() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
-    with_a_damaged_key(&path, &[long(b"m", b"a"), long(b"m", b"bTAILMARK"), long(b"m", b"c")])?;
-    let db = options().open(&path)?;
+    let db = with_a_damaged_key(&path, &[long(b"m", b"a"), long(b"m", b"bTAILMARK"), long(b"m", b"c")])?;
     let mut refused = 0;
     for key in short_keys() {
         match put_bytes(&db, key.as_bytes()) {
@@ -145,14 +135,6 @@ fn a_damaged_key_that_a_split_needs_is_found_before_anything_changes() -> Result
     let tx = db.begin_write()?;
     tx.create_untyped("other", "bytes", "bytes", TableOptions::default())?;
     tx.commit()
-}
-
-/// The bytes of a simulated file.
-fn bytes_of(volume: &FailingVolume) -> Result<Vec<u8>> {
-    let file = volume.open(NAME, OpenMode::Read)?;
-    let mut bytes = vec![0; file.size()? as usize];
-    file.read_at(0, &mut bytes)?;
-    Ok(bytes)
 }
 
 /// The process dies in the middle of a large transaction, and a leaf that the rest of it changes is damaged. The bit is
@@ -179,7 +161,7 @@ fn complete_beside_a_damaged_leaf(store: StoreKind) -> Result<()> {
     for event in (begun..ended).step_by(((ended - begun) / 20).max(1)) {
         let killed = Cut { event, choice: CutChoice::KeepAll };
         let state = volume.crash(killed);
-        let at = bytes_of(&state)?.windows(marker.len()).position(|window| window == marker.as_bytes());
+        let at = bytes_of(&state, NAME)?.windows(marker.len()).position(|window| window == marker.as_bytes());
         let at = at.expect("the old value in the file") as u64;
         state.flip_bits(NAME, at, 1)?;
         let db = options().open_on(Arc::new(state.clone()), NAME);
@@ -196,7 +178,7 @@ fn complete_beside_a_damaged_leaf(store: StoreKind) -> Result<()> {
         drop(db);
         for state in [died, state] {
             // Another page may be there by now.
-            if bytes_of(&state)?[at as usize + 1..].starts_with(&marker.as_bytes()[1..]) {
+            if bytes_of(&state, NAME)?[at as usize + 1..].starts_with(&marker.as_bytes()[1..]) {
                 state.flip_bits(NAME, at, 1)?;
             }
             let db = options().open_on(Arc::new(state), NAME)?;

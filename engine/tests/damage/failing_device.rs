@@ -1,6 +1,7 @@
 //! Promise: whichever call of the device fails, no acknowledged commit is lost, also if the handle continues after it.
 
 use super::hostile::{NAME, TABLE, options, put};
+use crate::workload::files::bytes_of;
 use crate::workload::stores::STORES;
 use duramen::db::StoreKind;
 use duramen::io::{MemoryVolume, OpenMode, Volume};
@@ -130,9 +131,7 @@ impl Hooks for BadPlaces {
 
 /// The places of these bytes in the database file.
 fn places_of(volume: &MemoryVolume, wanted: &[u8]) -> Result<Vec<u64>> {
-    let disk = volume.open(NAME, OpenMode::Read)?;
-    let mut bytes = vec![0; usize::try_from(disk.size()?).unwrap()];
-    disk.read_at(0, &mut bytes)?;
+    let bytes = bytes_of(volume, NAME)?;
     Ok((0..).zip(bytes.windows(wanted.len())).filter(|(_, found)| *found == wanted).map(|(at, _)| at).collect())
 }
 

@@ -373,15 +373,19 @@ fn a_missing_newest_segment_of_the_log_is_named() -> Result<()> {
     db.close()
 }
 
+/// Flips a bit of the first place of `marker` in the file.
+pub(crate) fn damage(path: &Path, marker: &[u8]) {
+    let mut bytes = fs::read(path).unwrap();
+    let at = bytes.windows(marker.len()).position(|window| window == marker).expect("the marker in the file");
+    bytes[at] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
 #[test]
 fn a_corrupt_page_costs_its_key_range_and_not_the_database() -> Result<()> {
     let folder = build(true);
     let path = folder.path().join(NAME);
-    let mut bytes = fs::read(&path).unwrap();
-    let marker = value(1500);
-    let at = bytes.windows(marker.len()).position(|window| window == marker.as_bytes()).expect("the value in the file");
-    bytes[at] ^= 1;
-    fs::write(&path, bytes).unwrap();
+    damage(&path, value(1500).as_bytes());
 
     let lost = |db: &Database| -> Result<Vec<u32>> {
         let tx = db.begin_read()?;

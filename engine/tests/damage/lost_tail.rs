@@ -2,6 +2,7 @@
 //! of damage. This holds for the process that recovers and for all later ones, even if pages with changes of the lost
 //! commits were written.
 
+use crate::workload::files;
 use duramen::db::{DeltaBlocks, StoreKind};
 use duramen::io::{MemoryVolume, OpenMode, Volume};
 use duramen::{Builder, Database, Durability, Error, Result, TableDef};
@@ -44,14 +45,9 @@ fn end_of_log(volume: &MemoryVolume) -> Result<(String, Vec<u8>)> {
 
 /// A copy of the files, as a process finds them after the death of the one before.
 fn copy(volume: &MemoryVolume) -> Result<Arc<MemoryVolume>> {
-    let copy = MemoryVolume::new();
-    for name in volume.list(NAME)? {
-        let from = volume.open(&name, OpenMode::Read)?;
-        let mut bytes = vec![0; usize::try_from(from.size()?).unwrap()];
-        from.read_at(0, &mut bytes)?;
-        copy.open(&name, OpenMode::CreateNew)?.write_at(0, &bytes)?;
-    }
-    Ok(Arc::new(copy))
+    let copied = MemoryVolume::new();
+    files::copy(volume, &copied, NAME)?;
+    Ok(Arc::new(copied))
 }
 
 /// Reads all entries. Each is that of the commit before the lost one, or reading it is an error. Returns the number of

@@ -2,9 +2,9 @@
 //! not stop all writing.
 
 use crate::hostile::{NAME, TABLE, options, put};
+use crate::workload::files::bytes_of;
 use crate::workload::stores::STORES;
 use duramen::db::StoreKind;
-use duramen::io::{OpenMode, Volume};
 use duramen::{Builder, Database, Error, Result, TableDef};
 use duramen_sim::{FailingVolume, HookedVolume, Hooks};
 use std::sync::Arc;
@@ -42,9 +42,7 @@ impl Device {
         let db = Device::options().store(store).create_on(volume.clone(), NAME)?;
         fill(&db)?;
         db.close()?;
-        let file = volume.open(NAME, OpenMode::Read)?;
-        let mut bytes = vec![0; file.size()? as usize];
-        file.read_at(0, &mut bytes)?;
+        let bytes = bytes_of(&*volume, NAME)?;
         let at = bytes.windows(marker.len()).position(|window| window == marker).expect("the marker in the file");
         bad.0.store(at as u64, Ordering::SeqCst);
         Ok(Device { volume, bad })

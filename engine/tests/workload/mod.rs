@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod documents;
+pub(crate) mod files;
 pub(crate) mod keys;
 pub(crate) mod killed;
 pub(crate) mod kinds;

@@ -267,7 +267,7 @@ impl Opened {
             return Ok(());
         }
         // The superblock that needs no log may be in the file cache only.
-        self.store.file().secure()?;
+        self.store.file().secure(false)?;
         Log::remove_stale(&config, &stale)
     }
 
@@ -292,7 +292,7 @@ impl Opened {
         }
         // Creating the log removes the segments of an earlier log, which the other superblock may still need. So the
         // superblocks are made durable first.
-        let secured = self.store.file().secure();
+        let secured = self.store.file().secure(false);
         let log = match secured.and_then(|()| Log::create_after(config, position.epoch, position.redo, &stale)) {
             Err(cause @ Error::Full { .. }) => return Ok(Err(cause)),
             created => created?,
@@ -421,10 +421,13 @@ fn log_continues(config: &LogConfig, file: &DatabaseFile, meta: &Meta) -> Result
     Ok(true)
 }
 
-/// Fails if the log, which begins where this closed database ends, has a commit that should not be there. Before the
-/// first commit a superblock was written that needs the log. So that superblock is damaged; or the device has lost its
-/// write; or somebody has replaced the file by an earlier copy of it, and must decide whether to keep the later
-/// commits. If a part of them bypassed the log, the copy lacks it.
+/// Fails if the log has a commit after the end of this closed database, but no superblock says that the log is needed.
+/// `reader` begins at this end. The engine writes a superblock that says that the log is needed before it writes the
+/// first commit. If the log has a commit but the file has no such superblock, there are three possible causes. The
+/// superblock is damaged, or a recovery has overwritten the damaged superblock: then this returns no error. The device
+/// has lost the write of the superblock. Or a user has replaced the file with an earlier copy: then the user must
+/// decide whether to keep the later commits. Applying the log to the copy is not safe, because pages that were written
+/// outside the log are missing from the copy.
 pub(super) fn check_log_belongs(
     config: &LogConfig,
     file: &DatabaseFile,
@@ -436,8 +439,8 @@ pub(super) fn check_log_belongs(
     }
     let (path, log) = (config.database_path(), config.volume.path(&config.prefix));
     let what = format!(
-        "it has commits that {} lacks: the file was replaced by an earlier copy, or the device has lost a write. If it is \
-         the copy that you want to use, move {}.* away",
+        "the log has commits that {} does not have: the file was replaced by an earlier copy, or the device has lost a \
+         write. To use the copy without these commits, move {}.* to another folder",
         path.display(),
         log.display()
     );
@@ -463,10 +466,8 @@ fn recover(
     let Opened { pool, store, meta, .. } = opened;
     let from = LogPosition { lsn: meta.redo, epoch: meta.epoch };
     let mut ahead = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
-    match store.file().meta().clean {
-        true => store.file().secure_before_log()?,
-        false => store.file().secure()?,
-    }
+    // A clean superblock does not have the commits of the log.
+    store.file().secure(store.file().meta().clean)?;
     let freed = Redo::first_pass(&**store, meta.store_lsn, meta.high_water, &mut ahead)?;
     let (log_bytes, end) = (ahead.bytes(), ahead.end_state().lsn);
     let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
@@ -475,14 +476,15 @@ fn recover(
         Err(cause @ Error::Full { .. }) => Err(cause),
         resumed => Ok(resumed?),
     };
-    // Only now: `resume` has checked the end, and the store keeps it for good.
+    // This must follow `resume`, which has read the end of the log a second time: the store writes the end to the file,
+    // and cannot correct it later.
     store.note_log_end(end)?;
     let redo = Redo::new(pool, &**store, meta.store_lsn, meta.high_water).without(freed);
     let redone = redo.run(&mut reader, &mut |done| progress(done, log_bytes))?;
     if redone.end != end {
-        // `resume` has checked the end that the first pass found, so a read of this second pass was wrong. Both
-        // superblocks still need the log from the redo point on: another recovery reads it.
-        let what = format!("recovery read it up to LSN {end}, and later up to here: the device is not reliable");
+        // `resume` has checked the end that the first pass found, so a read of the second pass was wrong. Both
+        // superblocks still refer to the old redo point, so the next recovery reads the same log again.
+        let what = format!("the first read ended at LSN {end}, the second read ended here: the device is not reliable");
         return Err(Error::CorruptLog { lsn: redone.end, what });
     }
     tracing::info!(end = %redone.end, applied = redone.applied, skipped = redone.skipped, "recovered");

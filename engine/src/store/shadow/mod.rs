@@ -85,8 +85,9 @@ struct ShadowState {
     failed: HashSet<PageId>,
     /// Those of them that may have a part of a delta in a block.
     failed_deltas: HashSet<PageId>,
-    /// Pages in whose cells a full device has left something that may not be durable, or that would be taken for damage
-    /// later; and what was known of each when it was read.
+    /// Pages whose cells must be corrected before the next write, because the device was full when they were read. The
+    /// cell contains an image or a delta that may not be durable, or a torn write that a later opening would report as
+    /// damage. The value is what the store knew about the page when it was read.
     unsound: HashMap<PageId, KnownPage>,
     /// Pages that redo changes.
     in_log: HashSet<PageId>,

@@ -182,9 +182,13 @@ impl ShadowStore {
         Ok(now)
     }
 
-    /// Makes those of these pages sound whose cells are not, because the device was full. Call it before the pages are
-    /// overwritten, while no other thread writes them. It protects them, so that a sync comes first.
+    /// Corrects the cells of those pages in `ids` that could not be corrected when they were read, because the device
+    /// was full. The caller must call this before it overwrites the pages, while no other thread writes them. The pages
+    /// become protected: a sync must come before the next write.
     pub(super) fn mend_unsound(&self, ids: impl Iterator<Item = PageId>) -> Result<()> {
+        if self.state.lock().unsound.is_empty() {
+            return Ok(());
+        }
         for id in ids {
             let Some(about) = self.state.lock().unsound.get(&id).copied() else { continue };
             // If the page was dropped, its next write looks at the cell.
@@ -344,8 +348,9 @@ impl ShadowStore {
         })
     }
 
-    /// Calls `read` for a page that was in this state. Another thread may be writing the page over the bytes that are
-    /// read, so damage counts only if it is there while no image is written. `None`: the page has been written since.
+    /// Calls `read` for a page that had this state. At the same time another thread may overwrite the bytes that `read`
+    /// reads. So if `read` reports damage, it is called again while no thread writes an image, and only the second
+    /// result counts. Returns `None` if the page has been written since it had this state.
     pub(super) fn read_beside_writers<T>(
         &self,
         id: PageId,

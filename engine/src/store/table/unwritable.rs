@@ -30,7 +30,7 @@ impl TableStore {
         loop {
             match write() {
                 Err(error @ Error::Io { .. }) if tries < MOST_TRIES => {
-                    tracing::warn!(%error, "cannot write to a place of the file; another one is tried");
+                    tracing::warn!(%error, "a write of the file has failed; it is tried at another place");
                     tries += 1;
                 }
                 done => return done,

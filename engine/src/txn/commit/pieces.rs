@@ -161,8 +161,9 @@ impl Engine {
         Ok(true)
     }
 
-    /// Returns true, and makes the loss permanent, if the leaf of a step cannot be read: it, or a page above it, is
-    /// corrupt. Its key range is lost, and the change with it, as for the operations that redo skips.
+    /// Returns true if this step must be skipped, because the leaf of its key or a page above the leaf is corrupt. The
+    /// change of the step is lost, as the operations that redo skips are lost. If the page is still corrupt, it is
+    /// replaced, so that its old content cannot be read later. Other errors, for example of the device, are returned.
     fn lose_step(&self, applier: &Applier<'_>, step: &Step<'_>) -> Result<bool> {
         let Some((tree, key)) = step.target().filter(|(tree, _)| tree.root != CATALOG_ROOT) else { return Ok(false) };
         let Err(cause) = tree.leaf_for(&self.pages(), key, |_| ()) else { return Ok(false) };

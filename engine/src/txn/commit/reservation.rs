@@ -277,7 +277,7 @@ impl<'e> ReservationEstimate<'e> {
             let is_full = grows.is_none_or(|grows| page.free() < grows) || page.count() + own.new > MOST_ENTRIES;
             own.may_split = own.bytes > 0 && is_full || own.removes && tree.layout.leaf.may_grow_on_removal();
             let is_near_full = own.bytes > 0 && page.free() < room_before_split(own.pages, page_size);
-            if is_near_full { tree.read_keys_alike(&pages, page) } else { Ok(()) }
+            if is_near_full { tree.read_ambiguous_keys(&pages, page) } else { Ok(()) }
         })??;
         if own.may_split || own.removes {
             self.note_neighbour();

@@ -65,8 +65,8 @@ fn is_part_of_run(store: &dyn PageStore, id: PageId, right: PageId, payload: usi
     }
 }
 
-/// The run of a large value that a commit removes. `None` also if the device cannot read a page of it: the commit must
-/// not fail for that. Then the pages stay in use, and `verify` reports them.
+/// The run of a large value that a commit removes. `None` also if this device or this build cannot read a page of
+/// it: the commit must not fail for that. Then the pages stay in use, and `verify` reports them.
 pub(crate) fn run_to_remove(engine: &Engine, record: &[u8]) -> Result<Option<SoundRun>> {
     sound_run(engine, record).or_else(|cause| match cause.is_of_a_page() {
         true => {

@@ -1,6 +1,6 @@
 //! Frees detached subtrees in bounded batches, once no snapshot can read them.
 
-use crate::base::{Error, Lsn, PageId, Result, TableId};
+use crate::base::{Lsn, PageId, Result, TableId};
 use crate::log::BatchBuffer;
 use crate::page::Record;
 use crate::tree::Tree;
@@ -147,10 +147,12 @@ impl Engine {
                     let key = detached_key(root);
                     catalog.remove(&applier, &key, |old| self.note_before(&applier, catalog.table, &key, Some(old)))?;
                 }
-                // The pages that are left stay in use. The catalog keeps the entry, the other subtrees are freed, and
-                // the next opening tries again. But if a leaf is freed in part, the rest refers to free pages. Then
-                // writing stops, and nothing of this batch is logged.
-                Err(error) if applier.len() == complete.get() && self.cannot_read(&error) => {
+                // This subtree cannot be freed now. Its remaining pages stay in use, its catalog entry stays, and the
+                // next opening tries again. The loop continues with the other subtrees. This is correct only if the
+                // batch contains no part of a leaf. After a part of a leaf was freed, the leaf refers to free pages.
+                // The next arm then returns the error: nothing of this batch is logged, and writing stops.
+                // After a failed sync writing stops, too: a read may evict a page, which may need a sync of the log.
+                Err(error) if applier.len() == complete.get() && error.is_of_a_page() && !self.has_failed_sync() => {
                     tracing::warn!(%error, %root, "a dropped subtree cannot be freed completely");
                 }
                 Err(other) => return Err(other),
@@ -160,19 +162,9 @@ impl Engine {
         self.append_batch(applier.finish(), start)
     }
 
-    /// True if an error says only that a page cannot be read: it is damaged, or this build or this device cannot do it.
-    fn cannot_read(&self, error: &Error) -> bool {
-        match error {
-            Error::Corrupt { .. } | Error::NotBuilt { .. } => true,
-            // A read may evict a page, and a sync of the log may come before that.
-            Error::Io { .. } => !self.has_failed_sync(),
-            _ => false,
-        }
-    }
-
-    /// Frees the runs of large records until `enough`, but at least the first one. Returns how many. Of those after the
-    /// first one, it frees none whose pages cannot be read: the next step begins with that one, and fails before
-    /// anything is changed.
+    /// Frees the runs of large records until `enough` returns true, but at least the first run. Returns how many it has
+    /// freed. If a run after the first one cannot be read, it stops before this run. The next call then begins with
+    /// this run and fails before it has changed anything.
     fn free_runs(&self, applier: &Applier<'_>, records: &[Record<'_>], enough: impl Fn() -> bool) -> Result<usize> {
         for (done, record) in records.iter().enumerate() {
             if done > 0 && enough() {

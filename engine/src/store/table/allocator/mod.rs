@@ -389,9 +389,10 @@ impl PlaceAllocator {
         claimed
     }
 
-    /// A free run for at least `size`, the first of `sizes`. A long run before grain `end` is preferred to many short
-    /// ones, unless the file could be much shorter, even if the file grows by it. Beyond that no region is added while
-    /// one image still finds a free run.
+    /// Returns a free run of at least `size` grains; `size` is the first of `sizes`. It prefers one long run to many
+    /// short ones, even if the long run makes the file longer. The long run must end at or before grain `end` and the
+    /// limit that [`LOOSE_PART`] sets. If there is no such run, it takes the lowest free run for one image. If there is
+    /// none either, it adds a region to the file.
     fn run_for(&mut self, size: u32, sizes: &[u32], fit: Fit, end: u64) -> Extent {
         let total = sizes.iter().fold(0u32, |sum, &size| sum.saturating_add(size)).min(REGION).max(size);
         let dense = (self.used + self.used / LOOSE_PART).min(end).min(MAX_GRAINS);

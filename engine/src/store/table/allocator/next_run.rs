@@ -1,7 +1,8 @@
-//! The search for a free run that has room for several images. Unlike the search for a single place it does not begin
-//! at the start of the file, but where the last one has ended ("next fit"). So it returns to a region only after it was
-//! at all others, and meanwhile many places of the region have become free, side by side. The file may grow by a run,
-//! although it has shorter ones: without that the runs would be hardly longer than an image.
+//! The search for a free run that is long enough for several images. It uses the "next fit" policy: it begins where the
+//! previous search ended. The search for a single place begins at the start of the file instead. So a search returns to
+//! a region only after it has passed all other regions. Meanwhile many adjacent places of the region have become free.
+//! A run may also make the file longer although the file has shorter free runs. Without this rule the runs would be
+//! hardly longer than one image.
 
 use super::{MOST_REGIONS, PlaceAllocator, UsedRegion, join, split};
 use crate::store::table::place::Extent;
@@ -33,12 +34,13 @@ impl NextRun {
 }
 
 impl PlaceAllocator {
-    /// The next free run for images of `most` grains together, of which the first has `size`: at least as long as the
-    /// search with this number looks for, or as all images are. It ends at or before grain `limit`. There may be no
-    /// region yet at that place.
+    /// Returns the next free run for several images. The images take `most` grains in total, and the first one takes
+    /// `size`. The run has at least `most` grains or the minimum of this search, whichever is smaller, and always at
+    /// least `size` grains. It has at most `most` grains and ends at or before grain `limit`. It may be in a region
+    /// that does not exist yet.
     ///
-    /// It begins where a free run begins, so that it leaves no second piece of this run, in which no image may have
-    /// room.
+    /// The result starts at the start of a free run. So it leaves at most one free piece, at the end of that run. A
+    /// second piece at the start might be too short for any image.
     pub(super) fn next_run(&mut self, search: usize, size: u32, most: u32, limit: u64) -> Option<Extent> {
         let search = self.next_runs.get_mut(search)?;
         let least = search.least.min(most).max(size);
