@@ -48,6 +48,13 @@ impl ChangedParts {
         }
     }
 
+    /// The bytes of the segments, of a page of that size, or somewhat fewer: the first and the last segment may be
+    /// shorter than the others.
+    pub fn least_bytes(self, page_size: usize) -> usize {
+        let segments = self.0.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+        segments.saturating_sub(2) * ChangedParts::segment(page_size)
+    }
+
     /// The bytes of the segments, of a page of that size, in order.
     pub fn ranges(self, page_size: usize) -> impl Iterator<Item = Range<usize>> {
         let len = ChangedParts::segment(page_size);
@@ -76,6 +83,8 @@ mod tests {
             let mut copy = before.clone();
             copy[..ChangedParts::LSN].copy_from_slice(&after[..ChangedParts::LSN]);
             let changed = ChangedParts::between(&before, &after);
+            let bytes = changed.ranges(before.len()).map(|range| range.len()).sum::<usize>();
+            prop_assert!(changed.least_bytes(before.len()) <= bytes);
             for range in changed.ranges(before.len()) {
                 prop_assert_ne!(&before[range.clone()], &after[range.clone()]);
                 copy[range.clone()].copy_from_slice(&after[range]);

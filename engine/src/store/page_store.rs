@@ -92,7 +92,7 @@ pub enum Base {
 /// Collects pages and writes them together. If it is dropped before [`PageWriter::write`], it writes nothing.
 pub trait PageWriter {
     /// Adds a page, whose bytes are copied. `changed` covers every byte that differs from the page's base, except the
-    /// LSN, if the store [wants to know](StoreWrites::wants_changes).
+    /// LSN, if the store [wants to know](StoreWrites::most_changed).
     fn push(&mut self, id: PageId, page: &[u8], changed: ChangedParts) -> Base;
 
     /// Writes them all; nothing is synced. The log must be durable beyond the pages' LSNs. On an error no page has
@@ -188,10 +188,11 @@ pub trait StoreReads {
 
 /// Writing pages, and dropping those that have been freed.
 pub trait StoreWrites {
-    /// True if the store needs to know which parts of a page have changed. The pool then copies each page before a
-    /// change, to compare.
-    fn wants_changes(&self) -> bool {
-        false
+    /// The most bytes of changed parts of a page that the store needs to know; `None` if it needs to know nothing. The
+    /// pool copies each page before a change, to compare, until more bytes have changed. Then the page counts as
+    /// changed as a whole.
+    fn most_changed(&self) -> Option<usize> {
+        None
     }
 
     /// Begins to write pages together.

@@ -161,6 +161,11 @@ impl Frame {
         }
     }
 
+    /// Where the page differs from its base.
+    fn changed(&self) -> ChangedParts {
+        ChangedParts(self.changed.each_ref().map(|word| word.load(Ordering::Acquire)))
+    }
+
     /// Returns where the page differs from its base, and resets it: the page as it is becomes the base.
     pub(super) fn take_changed(&self) -> ChangedParts {
         // A load takes less time than a swap, and most pages that are evicted have no changes.
@@ -226,12 +231,23 @@ pub struct WriteGuard<'a> {
 }
 
 impl<'a> WriteGuard<'a> {
-    /// A guard for changes. `tracked`: the store needs to know them.
+    /// A guard for changes. `most_changed` is that of the [store](crate::store::StoreWrites::most_changed).
     #[inline(always)]
-    pub(super) fn new(latched: LatchedFrame<'a>, dirty: &'a AtomicU64, tracked: bool) -> WriteGuard<'a> {
+    pub(super) fn new(latched: LatchedFrame<'a>, dirty: &'a AtomicU64, most_changed: Option<usize>) -> WriteGuard<'a> {
         let LatchedFrame { page, frame } = latched;
-        let before = if tracked { Some(Box::from(&*page)) } else { None };
+        let before = most_changed.and_then(|most| WriteGuard::copy(&page, frame, most));
         WriteGuard { page, frame, dirty, before }
+    }
+
+    /// A copy of the page, unless so much of it has changed that its store will write the whole page.
+    #[cold]
+    #[inline(never)]
+    fn copy(page: &[u64], frame: &Frame, most_changed: usize) -> Option<Box<[u64]>> {
+        if frame.changed().least_bytes(page.as_bytes().len()) > most_changed {
+            frame.add_changed(ChangedParts::ALL);
+            return None;
+        }
+        Some(Box::from(page))
     }
 
     #[cold]
@@ -317,6 +333,24 @@ mod tests {
         frame.mark_clean(&dirty);
         frame.mark_clean(&dirty);
         assert_eq!(dirty.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_page_is_copied_until_its_store_will_write_it_as_a_whole() {
+        let frame: &Frame = &Frame::<[u64; 1024]>::empty();
+        let (dirty, most) = (AtomicU64::new(0), 10 * ChangedParts::segment(8192));
+        let change = |at: usize| {
+            let mut page = WriteGuard::new(LatchedFrame { page: frame.latch.write(), frame }, &dirty, Some(most));
+            page[at] ^= 1;
+            page.before.is_some()
+        };
+        let copies = (0..20).take_while(|segment| change(segment * 32 + 20)).count();
+        assert_eq!(copies, 13, "12 segments may have 10 times the length of one");
+        assert_eq!(frame.take_changed(), ChangedParts::ALL);
+        assert!(change(500), "the base is another one");
+        let mut expected = ChangedParts::NONE;
+        expected.add(500..501, 8192);
+        assert_eq!(frame.take_changed(), expected);
     }
 
     #[test]

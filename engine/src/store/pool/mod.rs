@@ -84,8 +84,8 @@ pub struct Pool {
     capacity: u32,
     /// Inner pages are evicted only if no other page can be.
     keeps_inner: bool,
-    /// The store wants to know which parts of pages change.
-    tracked: bool,
+    /// That of the store: see [`StoreWrites::most_changed`](super::StoreWrites::most_changed).
+    most_changed: Option<usize>,
     /// Frames that have memory; without a store the highest page id so far + 1.
     used: AtomicU32,
     /// Frames with memory that can be reused at once; none without a store.
@@ -123,7 +123,7 @@ impl Pool {
             frames: Frames::new(page_size, capacity),
             capacity,
             keeps_inner: false,
-            tracked: backing.as_ref().is_some_and(|backing| backing.store.wants_changes()),
+            most_changed: backing.as_ref().and_then(|backing| backing.store.most_changed()),
             used: AtomicU32::new(0),
             free_frames: FreeFrames::default(),
             backing,
@@ -223,12 +223,16 @@ impl Pool {
                 Some(frame) => {
                     if let Some(page) = frame.write(id) {
                         frame.touch();
-                        return Ok(WriteGuard::new(LatchedFrame { page, frame }, &self.counters.dirty, self.tracked));
+                        return Ok(WriteGuard::new(
+                            LatchedFrame { page, frame },
+                            &self.counters.dirty,
+                            self.most_changed,
+                        ));
                     }
                 }
                 None => {
                     if let Some(loaded) = self.load(id, LoadMode::Stored)? {
-                        return Ok(WriteGuard::new(loaded, &self.counters.dirty, self.tracked));
+                        return Ok(WriteGuard::new(loaded, &self.counters.dirty, self.most_changed));
                     }
                 }
             }
@@ -252,7 +256,7 @@ impl Pool {
                     None => continue,
                 },
             };
-            return Ok(WriteGuard::new(latched, &self.counters.dirty, false));
+            return Ok(WriteGuard::new(latched, &self.counters.dirty, None));
         }
     }
 

@@ -355,8 +355,8 @@ impl StoreReads for ShadowStore {
 }
 
 impl StoreWrites for ShadowStore {
-    fn wants_changes(&self) -> bool {
-        self.geometry.deltas() > 0
+    fn most_changed(&self) -> Option<usize> {
+        (self.geometry.deltas() > 0).then_some(self.delta.threshold.into())
     }
 
     fn writer(&self) -> Box<dyn PageWriter + '_> {

@@ -323,7 +323,8 @@ impl ShadowStore {
         if unused.start == half.start { unused.end..half.end } else { half }
     }
 
-    /// Reads a page that has this state into `page`. Returns where it differs from its base.
+    /// Reads a page that has this state into `page`. Returns where it differs from its base. The structure of a page is
+    /// checked only once: see [`PageState::is_checked`].
     pub(super) fn read_image(&self, id: PageId, state: PageState, page: &mut [u8]) -> Result<ChangedParts> {
         self.with_buffer(|bytes| {
             let half = self.geometry.half(id, state.side(), state.used().blocks(self.geometry.deltas()));
@@ -344,7 +345,11 @@ impl ShadowStore {
             if state.blocks().is_none() {
                 self.state.lock().pages.note_blocks(id, state, self.geometry.image_blocks(half.slot()));
             }
-            Page::check(page, id).map(|_| parts)
+            if !state.is_checked() {
+                Page::check(page, id)?;
+                self.state.lock().pages.note_checked(id, state);
+            }
+            Ok(parts)
         })
     }
 

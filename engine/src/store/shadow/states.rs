@@ -113,6 +113,8 @@ pub(super) struct PageState {
     bits: u16,
     /// Blocks of the image in the slot that was written last; 0: not known.
     blocks: u8,
+    /// The structure of the page has been checked since its last write.
+    checked: bool,
 }
 
 impl PageState {
@@ -124,7 +126,7 @@ impl PageState {
     pub(super) const UNKNOWN: PageState = PageState::of(ImageState::Unknown as u16);
 
     const fn of(bits: u16) -> PageState {
-        PageState { bits, blocks: 0 }
+        PageState { bits, blocks: 0, checked: false }
     }
 
     fn with(self, bits: u16) -> PageState {
@@ -151,6 +153,12 @@ impl PageState {
     /// The blocks of its image, if they are known.
     pub(super) fn blocks(self) -> Option<usize> {
         (self.image() == ImageState::Present && self.blocks > 0).then(|| self.blocks.into())
+    }
+
+    /// True if the structure of the page has been checked since its last write, or if this process has written it. Then
+    /// the checksum alone shows that a page which is read is sound.
+    pub(super) fn is_checked(self) -> bool {
+        self.checked
     }
 
     /// The same page: nothing but this image, the first one, was ever written for it, and the rest takes no space.
@@ -298,6 +306,8 @@ pub(super) struct PageStates {
     states: Vec<u16>,
     /// Blocks of images; 0 or missing: not known. There are none before a page is compressed.
     blocks: Vec<u8>,
+    /// A bit for each page that is [checked](PageState::is_checked); those after the end are not.
+    checked: Vec<u64>,
     /// Blocks of a slot.
     slot_blocks: u8,
     pages: PageCount,
@@ -333,6 +343,7 @@ impl PageStates {
         PageStates {
             states: vec![0; room as usize],
             blocks: Vec::new(),
+            checked: Vec::new(),
             slot_blocks: u8::try_from(slot_blocks).unwrap_or(0),
             pages,
             changed: false,
@@ -343,7 +354,25 @@ impl PageStates {
     pub(super) fn get(&self, id: PageId) -> PageState {
         let bits = self.states.get(id.0 as usize).copied();
         let blocks = self.blocks.get(id.0 as usize).copied().unwrap_or(0);
-        bits.map_or(PageState::EMPTY, |bits| PageState { bits, blocks })
+        bits.map_or(PageState::EMPTY, |bits| PageState { bits, blocks, checked: self.is_checked(id) })
+    }
+
+    fn is_checked(&self, id: PageId) -> bool {
+        self.checked.get(id.0 as usize / 64).is_some_and(|word| word >> (id.0 % 64) & 1 == 1)
+    }
+
+    /// Notes that the structure of a page with this state is sound.
+    pub(super) fn note_checked(&mut self, id: PageId, state: PageState) {
+        let word = id.0 as usize / 64;
+        if self.get(id).written() != state.written() {
+            return;
+        }
+        if self.checked.len() <= word {
+            self.checked.resize(word + 1, 0);
+        }
+        if let Some(word) = self.checked.get_mut(word) {
+            *word |= 1 << (id.0 % 64);
+        }
     }
 
     /// Sets the state of the page.
@@ -404,8 +433,12 @@ impl PageStates {
         let old = self.states.get_mut(at);
         must_fit(old.is_some());
         if let Some(old) = old {
+            let is_same_image = PageState::of(*old).written() == state.written();
             self.changed |= *old != state.bits;
             *old = state.bits;
+            if !is_same_image && let Some(word) = self.checked.get_mut(at / 64) {
+                *word &= !(1 << (id.0 % 64));
+            }
         }
         self.put_blocks(id, state.blocks);
     }
@@ -456,6 +489,30 @@ mod tests {
 
     fn present(side: Side, turn: u8, synced: bool) -> PageState {
         PageState::present(side, ImageStamp { turn, rewrites: 0, generation: 0 }, synced)
+    }
+
+    #[test]
+    fn a_page_stays_checked_until_its_next_write() {
+        let mut states = PageStates::unknown(0, 2, PageCount::default());
+        let id = PageId(130);
+        let written = present(Side::First, 0, false);
+        let mut note = |set: PageState, checked: PageState| {
+            states.set(id, set);
+            states.note_checked(id, checked);
+            states.get(id).is_checked()
+        };
+        assert!(!note(written, present(Side::First, 1, false)), "another image was checked");
+        assert!(note(written, written));
+        for same in [written.synced(), written.synced().trimmed(), written.with_trim()] {
+            assert!(note(same, PageState::EMPTY), "a sync and a trim do not change the page: {same:?}");
+        }
+        let (rewrites, generation) = (1, 0);
+        let rewritten = PageState::present(Side::First, ImageStamp { turn: 0, rewrites, generation }, false);
+        let others = [present(Side::Second, 1, true), written.with_delta(Used::Chain(1)), written.dropped()];
+        for other in others.into_iter().chain([rewritten]) {
+            assert!(note(written, written) && !note(other, PageState::EMPTY), "{other:?}");
+        }
+        assert!(!states.get(PageId(131)).is_checked() && !states.get(PageId(2)).is_checked());
     }
 
     #[test]

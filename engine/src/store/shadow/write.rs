@@ -205,6 +205,7 @@ impl ShadowStore {
                     state.failed.remove(&part.id);
                     state.failed_deltas.remove(&part.id);
                     state.pages.set(part.id, now);
+                    state.pages.note_checked(part.id, now);
                     state.unsynced.push(part.id);
                 }
                 Err(error) => {

@@ -152,8 +152,8 @@ impl StoreReads for SlotStore {
 }
 
 impl StoreWrites for SlotStore {
-    fn wants_changes(&self) -> bool {
-        true
+    fn most_changed(&self) -> Option<usize> {
+        Some(usize::MAX)
     }
 
     fn writer(&self) -> Box<dyn PageWriter + '_> {
