@@ -189,6 +189,10 @@ impl Disk for CountedDisk {
         self.inner.will_read(offset, len);
     }
 
+    fn wants_hints(&self) -> bool {
+        self.inner.wants_hints()
+    }
+
     fn forget_cached(&self, offset: u64) {
         self.inner.forget_cached(offset);
     }

@@ -300,6 +300,10 @@ impl Disk for DeviceDisk {
         self.device.will_read(FRONT + offset, len);
     }
 
+    fn wants_hints(&self) -> bool {
+        self.device.wants_hints()
+    }
+
     fn use_direct_io(&self) -> Result<bool> {
         self.device.use_direct_io()
     }

@@ -1,6 +1,7 @@
 //! [`Disk`] for files of the operating system: it reads and writes at an offset, and a sync reaches the device. It
 //! keeps no buffers, and does not repeat a call that failed.
 
+use super::cached_reads::CachedReads;
 use super::direct::{DirectIo, MOST_UNIT};
 use super::{BLOCK, Disk, Opener, WriteKind};
 use crate::base::{Error, Result};
@@ -47,6 +48,8 @@ pub struct FileDisk {
     synced_resizes: AtomicU64,
     /// True if a write with `RWF_DSYNC` is a sync of the bytes; set by the first one.
     has_synced_writes: OnceLock<bool>,
+    /// How the file is read without direct I/O.
+    cached: CachedReads,
 }
 
 const SIZE: &str = "cannot get the size of";
@@ -58,7 +61,19 @@ impl FileDisk {
         let (resizes, synced_resizes) = (AtomicU64::new(1), AtomicU64::new(0));
         let (opener, direct) = (Opener::this(), OnceLock::new());
         let has_synced_writes = OnceLock::new();
-        FileDisk { file, path, writable, opener, fixed_size: None, direct, resizes, synced_resizes, has_synced_writes }
+        let (fixed_size, cached) = (None, CachedReads::new());
+        FileDisk {
+            file,
+            path,
+            writable,
+            opener,
+            fixed_size,
+            direct,
+            resizes,
+            synced_resizes,
+            has_synced_writes,
+            cached,
+        }
     }
 
     /// An open block device.
@@ -97,7 +112,7 @@ impl Disk for FileDisk {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         let read = match self.direct.get() {
             Some(direct) => direct.read_at(offset, buf),
-            None => self.file.read_exact_at(buf, offset),
+            None => self.cached.read_at(&self.file, offset, buf),
         };
         read.map_err(|e| self.io("cannot read", e))
     }
@@ -172,8 +187,12 @@ impl Disk for FileDisk {
     fn will_read(&self, offset: u64, len: u64) {
         match self.direct.get() {
             Some(direct) => direct.will_read(offset, len),
-            None => system::will_read(&self.file, offset, len),
+            None => self.cached.will_read(&self.file, offset, len),
         }
+    }
+
+    fn wants_hints(&self) -> bool {
+        self.direct.get().is_some() || self.cached.wants_hints()
     }
 
     fn forget_cached(&self, offset: u64) {
@@ -217,20 +236,30 @@ impl Disk for FileDisk {
 /// System calls of Linux. All of them are optimizations, so a file system that does not support one of them is not an
 /// error.
 #[cfg(target_os = "linux")]
-mod system {
+pub(super) mod system {
     use crate::io::BLOCK;
     use crate::io::direct::ALIGNMENT;
     use rustix::fs::{
         Advice, AtFlags, FallocateFlags, OFlags, StatxFlags, fadvise, fallocate, fcntl_getfl, fcntl_setfl, fstatfs,
         statx,
     };
-    use rustix::io::{Errno, ReadWriteFlags, pwritev2, retry_on_intr};
+    use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2, retry_on_intr};
     use std::fs::File;
-    use std::io::{ErrorKind, IoSlice, Result};
+    use std::io::{ErrorKind, IoSlice, IoSliceMut, Result};
     use std::num::NonZeroU64;
     use std::ops::Range;
 
-    pub(super) fn will_read(file: &File, offset: u64, len: u64) {
+    /// Reads those of the bytes at `offset` that the file cache has, up to the first one that it does not have, and
+    /// returns how many there were. `None` if the system cannot tell.
+    pub(in crate::io) fn read_cached(file: &File, offset: u64, buf: &mut [u8]) -> Option<usize> {
+        match preadv2(file, &mut [IoSliceMut::new(buf)], offset, ReadWriteFlags::NOWAIT) {
+            Ok(len) => Some(len),
+            Err(Errno::AGAIN | Errno::INTR) => Some(0),
+            Err(_) => None,
+        }
+    }
+
+    pub(in crate::io) fn will_read(file: &File, offset: u64, len: u64) {
         // If the device fails, the later read returns the error.
         NonZeroU64::new(len).map(|len| fadvise(file, offset, Some(len), Advice::WillNeed));
     }
@@ -285,7 +314,7 @@ mod system {
     }
 
     /// Removes the bytes from `offset` on from the file cache, except for pages that are not on the device yet.
-    pub(super) fn leave_cache(file: &File, offset: u64) {
+    pub(in crate::io) fn leave_cache(file: &File, offset: u64) {
         // An error is harmless: some pages stay in memory twice, and the engine uses no bytes whose sync has failed.
         let _ = fadvise(file, offset, None, Advice::DontNeed);
     }
@@ -310,12 +339,16 @@ mod system {
 
 /// Other systems: none of these calls is needed for correctness.
 #[cfg(not(target_os = "linux"))]
-mod system {
+pub(super) mod system {
     use std::fs::File;
     use std::io::Result;
     use std::ops::Range;
 
-    pub(super) fn will_read(_: &File, _: u64, _: u64) {}
+    pub(in crate::io) fn read_cached(_: &File, _: u64, _: &mut [u8]) -> Option<usize> {
+        None
+    }
+
+    pub(in crate::io) fn will_read(_: &File, _: u64, _: u64) {}
 
     pub(super) fn has_synced_writes(_: &File) -> bool {
         false
@@ -333,7 +366,7 @@ mod system {
         Ok(false)
     }
 
-    pub(super) fn leave_cache(_: &File, _: u64) {}
+    pub(in crate::io) fn leave_cache(_: &File, _: u64) {}
 
     pub(super) fn punch_hole(_: &File, _: u64, _: u64) -> Result<()> {
         Ok(())

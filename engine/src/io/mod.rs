@@ -5,6 +5,7 @@
 
 mod atomic_support;
 mod blocks;
+mod cached_reads;
 mod counted;
 mod device;
 mod direct;
@@ -74,6 +75,10 @@ pub trait Disk: Send + Sync + Debug {
     /// changes no result.
     fn will_read(&self, offset: u64, len: u64) {
         let _ = (offset, len);
+    }
+    /// False if [`Disk::will_read`] has no effect now, because reads find all bytes in the file cache.
+    fn wants_hints(&self) -> bool {
+        true
     }
     /// Hints that the system should read the bytes from `offset` on from the device again. Bytes that are not on the
     /// device yet stay in the file cache.

@@ -117,6 +117,10 @@ impl Disk for OverlayDisk {
         self.below.will_read(offset, len);
     }
 
+    fn wants_hints(&self) -> bool {
+        self.below.wants_hints()
+    }
+
     fn use_direct_io(&self) -> Result<bool> {
         self.below.use_direct_io()
     }

@@ -353,6 +353,9 @@ impl Pool {
     /// Hints to the store that it will be asked for these pages soon. Pages that are in memory are left out.
     pub fn will_read(&self, pages: impl Iterator<Item = PageId>) {
         let Some(backing) = &self.backing else { return };
+        if !backing.store.file().disk().wants_hints() {
+            return;
+        }
         let missing: Vec<PageId> = pages.filter(|id| self.place_of(*id).is_none()).collect();
         // A single page gains nothing: it is read at once.
         if missing.len() > 1 {

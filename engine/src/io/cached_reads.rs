@@ -1,0 +1,108 @@
+//! Reads through the file cache of the system, and the hints which parts of a file will be read soon. It notes whether
+//! reads wait for the device. As long as none does, the system gets no hints: a hint takes a system call, and the system
+//! looks up each page of the range only to find that it is in the cache.
+
+use super::file::system;
+use std::fs::File;
+use std::io::Result;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The number of hints after which the system gets no more, unless a read waits for the device.
+const HINTS: u32 = 16_384;
+/// The number of hints where the system does not say whether a read would wait. It does not decrease.
+const ALWAYS: u32 = u32::MAX;
+
+/// The state of one file.
+#[derive(Debug)]
+pub(super) struct CachedReads {
+    /// How many hints the system still gets.
+    hints: AtomicU32,
+}
+
+impl CachedReads {
+    pub(super) fn new() -> CachedReads {
+        CachedReads { hints: AtomicU32::new(HINTS) }
+    }
+
+    /// Fills `buf` with the bytes at `offset`.
+    pub(super) fn read_at(&self, file: &File, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let hints = self.hints.load(Ordering::Relaxed);
+        if hints == ALWAYS {
+            return file.read_exact_at(buf, offset);
+        }
+        let cached = match system::read_cached(file, offset, buf) {
+            Some(len) if len == buf.len() => return Ok(()),
+            cached => cached,
+        };
+        let now = if cached.is_some() { HINTS } else { ALWAYS };
+        if hints != now {
+            self.hints.store(now, Ordering::Relaxed);
+        }
+        let cached = cached.unwrap_or(0);
+        file.read_exact_at(buf.get_mut(cached..).unwrap_or_default(), offset + cached as u64)
+    }
+
+    /// False if hints would only take time.
+    pub(super) fn wants_hints(&self) -> bool {
+        self.hints.load(Ordering::Relaxed) > 0
+    }
+
+    /// Tells the system that these bytes will be read soon.
+    pub(super) fn will_read(&self, file: &File, offset: u64, len: u64) {
+        let hints = self.hints.load(Ordering::Relaxed);
+        if hints == 0 {
+            return;
+        }
+        if hints != ALWAYS {
+            // If another thread changes the number at the same time, one of the two changes is lost, which is harmless.
+            self.hints.store(hints - 1, Ordering::Relaxed);
+        }
+        system::will_read(file, offset, len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::ErrorKind;
+
+    #[test]
+    fn there_are_no_hints_as_long_as_the_file_cache_has_what_is_read() {
+        let file = tempfile::tempfile_in(".").unwrap();
+        let bytes: Vec<u8> = (0..100_000_u32).map(|at| (at % 251) as u8).collect();
+        file.write_all_at(&bytes, 0).unwrap();
+        file.sync_all().unwrap();
+        let reads = CachedReads::new();
+        let read = |offset: usize| {
+            let mut buf = vec![0; 5000];
+            reads.read_at(&file, offset as u64, &mut buf).unwrap();
+            assert_eq!(buf, bytes[offset..offset + 5000]);
+        };
+        read(70_000);
+        if reads.hints.load(Ordering::Relaxed) == ALWAYS {
+            eprintln!("SKIPPED: this file system does not say whether a read would wait");
+            return;
+        }
+        (0..=HINTS).for_each(|_| reads.will_read(&file, 0, 4096));
+        read(50_000);
+        assert!(!reads.wants_hints(), "all bytes are in the file cache");
+        system::leave_cache(&file, 0);
+        read(50_000);
+        assert!(reads.wants_hints(), "the read has waited for the device");
+    }
+
+    #[test]
+    fn a_read_beyond_the_end_is_an_error_with_and_without_the_answer_of_the_system() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&[7; 100], 0).unwrap();
+        for hints in [HINTS, ALWAYS] {
+            let reads = CachedReads { hints: AtomicU32::new(hints) };
+            let mut buf = [0; 60];
+            reads.read_at(&file, 40, &mut buf).unwrap();
+            assert_eq!(buf, [7; 60]);
+            assert_eq!(reads.read_at(&file, 41, &mut buf).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+            assert!(reads.wants_hints());
+        }
+    }
+}
