@@ -205,6 +205,8 @@ impl Pool {
         let Some(backing) = &self.backing else { return Ok(0) };
         let missing = self.free_target().saturating_sub(self.free_len()).min(self.group_pages());
         if missing == 0 {
+            // Not between two groups of pages: the list could run empty during the sync.
+            self.sync_log_after_a_turn(backing)?;
             return Ok(0);
         }
         let looks = TURNS * self.capacity();
@@ -212,12 +214,17 @@ impl Pool {
         if added == 0 && waits && self.sync_log(backing)? {
             added = self.add_frames(backing, missing, looks)?.0;
         }
-        let turned =
-            self.counters.hand.load(Ordering::Relaxed).saturating_sub(self.free_frames.synced.load(Ordering::Relaxed));
-        if turned >= u64::from(self.capacity) {
+        Ok(added)
+    }
+
+    /// Makes the log durable if the clock hand has passed all frames since that was done last. So most pages that the
+    /// hand comes to have changes that are durable in the log, and can be written.
+    fn sync_log_after_a_turn(&self, backing: &Backing) -> Result<()> {
+        let hand = self.counters.hand.load(Ordering::Relaxed);
+        if hand.saturating_sub(self.free_frames.synced.load(Ordering::Relaxed)) >= u64::from(self.capacity) {
             self.sync_log(backing)?;
         }
-        Ok(added)
+        Ok(())
     }
 
     /// Makes the log durable. False if it was.
