@@ -10,7 +10,7 @@ use crate::workload::stores::STORES;
 use duramen::base::checksum::checksum;
 use duramen::db::{Compression, CompressionPlan, Damage, DictionaryInfo, Phase, Progress, StoreKind, Strategy};
 use duramen::io::{MemoryVolume, OpenMode, Volume};
-use duramen::{Builder, Database, Error, Result, TableDef};
+use duramen::{Builder, Database, Durability, Error, Result, TableDef};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -172,6 +172,40 @@ fn compactions_of_two_threads_run_one_after_another() -> Result<()> {
         check(db, DOCUMENTS, 3000, 0)?;
     }
     Ok(())
+}
+
+#[test]
+fn a_table_that_is_renamed_during_compactions_keeps_its_dictionary() -> Result<()> {
+    const EMPTY: TableDef<u64, &str> = TableDef::new("empty");
+    let names = [DOCUMENTS.name(), "another name of the same table"];
+    let db = build(&Arc::new(MemoryVolume::new()), StoreKind::Table, 6_000)?;
+    let plan = CompressionPlan::new(Strategy::All, Compression::Zstd(3)).dictionary(true);
+    db.compact_with(&plan, |_| ())?;
+    let dictionary = used(&db)?;
+    assert_eq!(dictionary.len(), 1);
+    put(&db, EMPTY, 0..1, 0)?;
+    let other = plan.table("empty");
+    let (db, stop) = (&db, &AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let renaming = scope.spawn(|| -> Result<()> {
+            for at in (0..2).cycle() {
+                let mut tx = db.begin_write()?;
+                tx.set_durability(Durability::None);
+                tx.rename_table(names[at], names[1 - at])?;
+                tx.commit()?;
+                if at == 1 && stop.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        let compacted = (0..300).try_for_each(|_| db.compact_with(&other, |_| ()).map(drop));
+        stop.store(true, Ordering::Relaxed);
+        renaming.join().unwrap()?;
+        compacted
+    })?;
+    assert_eq!(used(db)?, dictionary);
+    check(db, DOCUMENTS, 6_000, 0)
 }
 
 #[test]

@@ -83,17 +83,20 @@ impl Database {
             return Ok(HashSet::new());
         };
         let mut wanted = Vec::new();
-        each_table(engine, crate::base::Lsn::MAX, |name, entry| {
+        let tx = self.begin_read()?;
+        each_table(engine, tx.snapshot.lsn, |name, entry| {
             let policy = choices.map_or(Some(entry.policy), |choices| choices.get(&name).copied());
             wanted.extend(policy.filter(|policy| policy.dictionary).map(|policy| (entry.tree.table, policy)));
         })?;
+        let dictionaries = dictionaries(engine, tx.snapshot.lsn)?.len();
+        drop(tx);
         if wanted.is_empty() {
             return Ok(HashSet::new());
         }
         self.checkpoint()?;
         let current = |table, policy| compression.compression_dictionary(table, policy);
         let gains = gains(compression, &*store, engine.page_size(), &wanted, current, progress)?;
-        let room = MOST_DICTIONARIES.saturating_sub(dictionaries(engine, crate::base::Lsn::MAX)?.len());
+        let room = MOST_DICTIONARIES.saturating_sub(dictionaries);
         let gains: Vec<(TableId, Gain)> = gains.into_iter().filter(|(_, gain)| gain.pays).take(room).collect();
         if gains.is_empty() {
             return Ok(HashSet::new());
@@ -135,10 +138,12 @@ impl Database {
         let engine = &self.shared().engine;
         let Some(compression) = engine.compression() else { return Ok(Vec::new()) };
         let mut live = HashSet::new();
-        each_table(engine, crate::base::Lsn::MAX, |_, entry| {
+        // Without a snapshot, a table that is being renamed could have neither name.
+        let tx = self.begin_read()?;
+        each_table(engine, tx.snapshot.lsn, |_, entry| {
             live.extend(compression.active_dictionary(entry.tree.table).filter(|_| entry.policy.dictionary));
         })?;
-        let places = dictionaries(engine, crate::base::Lsn::MAX)?.into_iter().map(|entry| entry.place);
+        let places = dictionaries(engine, tx.snapshot.lsn)?.into_iter().map(|entry| entry.place);
         Ok(places.filter(|place| !live.contains(&place.id)).collect())
     }
 
