@@ -22,12 +22,12 @@ const LEAST_CHUNKS: usize = 256;
 
 /// A checkpoint cuts off the free end of the file if the end has at least this part of the file, and this number of
 /// bytes. Smaller ends are not worth the change of the file's length, which the next sync must write.
-const CUT_PART: u64 = 8;
+const CUT_PART: u64 = 32;
 const LEAST_CUT: u64 = 4 << 20;
 
 /// The part of the file that stays at its end, beside the promised room, so that the file need not grow again at once;
 /// and the least number of images in it. A transaction that only removes entries needs fewer.
-const SPARE_PART: u64 = 32;
+const SPARE_PART: u64 = 64;
 pub(super) const LEAST_SPARE: u64 = 64;
 
 impl TableStore {

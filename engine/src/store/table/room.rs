@@ -12,8 +12,9 @@ use crate::base::{Error, Result};
 use crate::store::compress::{DICTIONARY_BYTES, POLICY_BYTES};
 use std::sync::atomic::Ordering;
 
-/// Least and most bytes by which the file grows at once; between them a sixteenth of its length.
+/// Least and most bytes by which the file grows at once; between them a part of its length.
 const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
+const GROWTH_PART: u64 = 32;
 
 /// Bytes of the file in a region of the free map.
 const REGION_LEN: u64 = REGION as u64 * GRAIN as u64;
@@ -48,7 +49,8 @@ impl TableStore {
         let mut len = self.len.lock();
         if *len < needed {
             // Whole regions, so that `longest_places` has no part of a region to look at.
-            let generous = (needed + (*len / 16).clamp(*GROWTH.start(), *GROWTH.end())).next_multiple_of(REGION_LEN);
+            let generous =
+                (needed + (*len / GROWTH_PART).clamp(*GROWTH.start(), *GROWTH.end())).next_multiple_of(REGION_LEN);
             let reserved = match self.file.disk().reserve(generous) {
                 Err(Error::Full { .. }) => self.file.disk().reserve(needed).map(|()| needed),
                 reserved => reserved.map(|()| generous),
