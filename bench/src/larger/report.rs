@@ -31,6 +31,7 @@ const ROWS: &[Row] = &[
     Row("open_bytes", "allocated while open, MB", megabytes),
     Row("closed_bytes", "allocated when closed, MB", megabytes),
     Row("cached_read_kops", "all in the cache: point reads, K/s", whole),
+    Row("own_read_ns", "the benchmark's part of each read, ns", whole),
     Row("cached_scan_kops", "all in the cache: scan, K records/s", whole),
     Row("synced_kops", "synced commits of one, K/s", tenths),
 ];

@@ -58,6 +58,7 @@ pub(super) fn run<C: Contestant>(args: &Args) -> Result<Figures> {
         store.open(&large)?;
         steps.warm(&store)?;
         steps.read(&store, "cached_read", 1)?;
+        steps.note_own_time();
         steps.scan(&store, "cached_scan")?;
         store.close()?;
     }

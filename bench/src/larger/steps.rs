@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// A reader beside a writer begins anew after this many reads.
 const READS_OF_A_SNAPSHOT: usize = 1_000;
+/// The number of values that measure the benchmark's own time. They fit the second level cache of a processor.
+const CHECKED: usize = 1_000;
 /// The number of operations between two steps of the progress bar.
 const TICK: usize = 10_000;
 
@@ -135,6 +137,27 @@ impl Steps<'_> {
         let elapsed = on_threads(store, threads, &order, TICK as u64, &bar, read)?;
         note_speed(&mut self.figures, name, order.len(), elapsed);
         Ok(())
+    }
+
+    /// Measures the time that the benchmark itself takes for each read: it finds the key and the generation of a random
+    /// record, and checks a value. The values of this step are in the processor's cache.
+    pub(super) fn note_own_time(&mut self) {
+        let order = self.keys.shuffled(&mut self.rng);
+        let values: Vec<Vec<u8>> = (0..self.keys.len().min(CHECKED))
+            .map(|rank| {
+                let mut value = Vec::new();
+                self.values.make(rank, 0, &mut value);
+                value
+            })
+            .collect();
+        let started = Instant::now();
+        for (rank, (checked, value)) in order.iter().zip(values.iter().enumerate().cycle()) {
+            black_box(self.keys.get(*rank as usize));
+            let other = black_box(self.generation(*rank as usize)) & 0;
+            black_box(self.values.are(checked, other, value));
+        }
+        let each = started.elapsed().as_secs_f64() / order.len().max(1) as f64;
+        self.note("own_read_ns", each * 1e9);
     }
 
     fn read_one<C: Contestant>(&self, reader: &mut C::Reader<'_>, rank: usize) -> Result<()> {
