@@ -40,6 +40,8 @@ struct Sweep {
     busy: bool,
     /// Another thread was writing a page: its frame can be evicted afterwards.
     is_writing: bool,
+    /// Why the log could not be made durable. From then on pages that wait for it are passed over.
+    log_error: Option<Error>,
     /// Why a changed page could not be written. From then on only clean pages are evicted.
     error: Option<Error>,
 }
@@ -57,7 +59,7 @@ impl Pool {
                     return Ok(taken);
                 }
             }
-            match sweep.error {
+            match sweep.error.or(sweep.log_error) {
                 Some(error) => return Err(error),
                 // However long the device takes: the writing thread needs no latch of this one.
                 None if sweep.is_writing => self.await_written(),
@@ -153,15 +155,20 @@ impl Pool {
             return false;
         }
         let waits = lsn >= backing.watermark.durable();
-        if waits && sweep.passed <= clean + durable {
+        if waits && (sweep.log_error.is_some() || sweep.passed <= clean + durable) {
             return false;
         }
-        let logged = if waits { backing.watermark.make_durable(appended) } else { Ok(false) };
-        if matches!(logged, Ok(true)) {
-            backing.store.file().count_forced_log_sync();
+        if waits {
+            match backing.watermark.make_durable(appended) {
+                Ok(true) => backing.store.file().count_forced_log_sync(),
+                Ok(false) => {}
+                Err(error) => {
+                    sweep.log_error = Some(error);
+                    return false;
+                }
+            }
         }
-        let durable = backing.watermark.durable();
-        match logged.and_then(|_| self.write_group(backing, &[victim], Lsn::MAX, durable)) {
+        match self.write_group(backing, &[victim], Lsn::MAX, backing.watermark.durable()) {
             Ok(outcome) => {
                 sweep.busy |= outcome.left > 0;
                 outcome.left == 0

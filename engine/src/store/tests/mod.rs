@@ -194,6 +194,7 @@ struct Log {
     durable: AtomicU64,
     appended: AtomicU64,
     syncs: AtomicU64,
+    fails: AtomicBool,
 }
 
 impl Watermark for Log {
@@ -205,6 +206,9 @@ impl Watermark for Log {
     }
     fn make_durable(&self, lsn: Lsn) -> Result<bool> {
         assert!(lsn <= self.appended());
+        if self.fails.load(Ordering::SeqCst) {
+            return Err(Error::Poisoned { cause: "the log cannot be synced".into() });
+        }
         self.syncs.fetch_add(1, Ordering::SeqCst);
         self.durable.fetch_max(lsn.0, Ordering::SeqCst);
         Ok(true)

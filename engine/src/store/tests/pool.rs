@@ -8,6 +8,7 @@ on_each_store! {
     more_pages_than_frames_are_read_and_come_back
     a_page_of_the_batch_being_applied_never_reaches_the_device
     pages_with_a_durable_log_are_evicted_without_a_sync
+    pages_with_a_durable_log_are_evicted_when_the_log_cannot_be_synced
     clean_pages_go_before_changed_ones
     the_writers_leave_nothing_to_write_for_eviction
     the_writers_sleep_until_few_frames_are_free
@@ -124,6 +125,22 @@ fn pages_with_a_durable_log_are_evicted_without_a_sync(kind: StoreKind) {
     }
     assert_eq!(bench.log.syncs.load(Ordering::SeqCst), 0);
     assert!(bench.pool.stats().writes >= 32);
+}
+
+fn pages_with_a_durable_log_are_evicted_when_the_log_cannot_be_synced(kind: StoreKind) {
+    let bench = bench(kind, 128);
+    bench.stored(0..200);
+    bench.append(1000);
+    bench.log.durable.store(500, Ordering::SeqCst);
+    for id in 0..128 {
+        let lsn = if id == 100 { 400 } else { 600 + u64::from(id) };
+        put(bench.pool.latch(PageId(id)).unwrap(), lsn, 3);
+    }
+    bench.log.fails.store(true, Ordering::SeqCst);
+    for id in (150..200).chain([100]) {
+        let (lsn, seed) = if id == 100 { (400, 3) } else { (0, u64::from(id)) };
+        bench.reads_as(id, lsn, seed);
+    }
 }
 
 fn clean_pages_go_before_changed_ones(kind: StoreKind) {
