@@ -169,21 +169,31 @@ fn create(kind: StoreKind, disk: &Arc<Failing>) -> Arc<dyn PageStore> {
     crate::store::create(kind, disk.clone(), Path::new("db"), meta_of(kind)).unwrap()
 }
 
-/// A test of what is above the page stores, once with each store. `not_shadow` are tests that count writes, or that
-/// expect an error of the first write that fails: the `shadow` store gives its reserve up and writes again.
+/// Tests once with each page store. The compiler reports a store that is missing here. `not_shadow` are tests that
+/// count writes, or that expect an error of the first write that fails: the `shadow` store gives its reserve up and
+/// writes again. `of_types` are tests whose parameter is the type of the store; all others get its kind.
 macro_rules! on_each_store {
+    (of_types: $($test:ident)*) => {
+        on_each_store! { {} {} {$($test)*} }
+    };
     ($($test:ident)* ; not_shadow: $($counting:ident)*) => {
-        mod on_the_table_store {
-            $(#[test] fn $test() { super::$test(crate::store::StoreKind::Table); })*
-            $(#[test] fn $counting() { super::$counting(crate::store::StoreKind::Table); })*
+        on_each_store! { {$($test)* $($counting)*} {$($test)*} {} }
+    };
+    ($all:tt $not_counting:tt $of_types:tt) => {
+        on_each_store! {
+            on_the_table_store = Table, crate::store::table::TableStore, $all $of_types;
+            on_the_shadow_store = Shadow, crate::store::shadow::ShadowStore, $not_counting $of_types;
+            on_the_slot_store = Slots, crate::store::tests::slots::SlotStore, $all $of_types;
         }
-        mod on_the_shadow_store {
-            $(#[test] fn $test() { super::$test(crate::store::StoreKind::Shadow); })*
-        }
-        mod on_the_slot_store {
-            $(#[test] fn $test() { super::$test(crate::store::StoreKind::Slots); })*
-            $(#[test] fn $counting() { super::$counting(crate::store::StoreKind::Slots); })*
-        }
+    };
+    ($($module:ident = $kind:ident, $store:ty, {$($test:ident)*} {$($of_type:ident)*};)*) => {
+        $(mod $module {
+            $(#[test] fn $test() { super::$test(crate::store::StoreKind::$kind); })*
+            $(#[test] fn $of_type() { super::$of_type::<$store>(); })*
+        })*
+        const _: fn(crate::store::StoreKind) = |kind| match kind {
+            $(crate::store::StoreKind::$kind => {})*
+        };
     };
 }
 use on_each_store;
