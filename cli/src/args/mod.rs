@@ -128,6 +128,18 @@ fn layouts() -> String {
     format!("How pages keep keys: {} [default: blocks for u32, u64, i32 and i64, else head]", or_list(&names))
 }
 
+/// The long help of `--keys`, with the documents that describe the layouts.
+fn layouts_and_documents() -> String {
+    let mut help = layouts() + "\n\nThese documents of the project describe them, with examples:\n";
+    let mut last = "";
+    for layout in KeyLayout::ALL {
+        let document = layout.documentation();
+        help += &if document == last { format!(", {layout}") } else { format!("\n{document}: {layout}") };
+        last = document;
+    }
+    help
+}
+
 /// The help of `--codec`, with all names.
 fn codecs() -> String {
     let names: Vec<String> = Codec::ALL.iter().map(Codec::to_string).collect();
@@ -152,7 +164,7 @@ pub(crate) struct NewTable {
     /// The type of values [default: that of the table, or bytes, or () without values]
     #[arg(long, value_name = "TYPE")]
     pub(crate) value_type: Option<DynType>,
-    #[arg(long, value_name = "LAYOUT", help = layouts())]
+    #[arg(long, value_name = "LAYOUT", help = layouts(), long_help = layouts_and_documents())]
     pub(crate) keys: Option<KeyLayout>,
     #[arg(long, value_name = "CODEC", help = codecs())]
     pub(crate) codec: Option<Codec>,

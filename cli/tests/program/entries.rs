@@ -177,6 +177,11 @@ fn help_and_version_are_no_errors() {
     assert!(place.ok("load --help", "").contains("--csv"));
     assert!(place.ok("load --help", "").contains("those before it stay"));
     assert!(place.ok("dump --help", "").contains("--skip-damaged"));
+    let help = place.ok("load --help", "");
+    for layout in duramen::db::types::KeyLayout::ALL {
+        let line = help.lines().find(|line| line.contains(layout.documentation()));
+        assert!(line.is_some_and(|line| line.contains(&layout.to_string())), "{layout}: {help}");
+    }
     for command in ["drop", "rename", "del"] {
         assert!(place.ok(&format!("{command} --help"), "").contains("<DB>"), "{command}");
     }
