@@ -28,7 +28,7 @@ macro_rules! numbered {
 
 macro_rules! key_layouts {
     ($(
-        $(#[doc = $doc:literal])* $name:ident = $text:literal in $page:literal
+        $(#[doc = $doc:literal])* $name:ident = $text:literal in $page:literal $((has_codec = $has_codec:literal))?
         $(, $(#[doc = $numbered_doc:literal])* $numbered:ident)?;
     )*) => {
         /// How a table's pages store their keys.
@@ -88,6 +88,13 @@ macro_rules! key_layouts {
                 }
             }
 
+            /// Returns true if a codec can be set, because keys are integers in blocks.
+            pub(crate) fn has_codec(self) -> bool {
+                match self {
+                    $(KeyLayout::$name $(| KeyLayout::$numbered(_))? => false $(|| $has_codec)?,)*
+                }
+            }
+
             /// Returns the path of the repository's document that describes the bytes, with an example.
             pub fn documentation(self) -> &'static str {
                 match self {
@@ -137,9 +144,9 @@ key_layouts! {
     /// Integers in compressed blocks of the codec's greatest length: 256 keys, or 128 for BP128.
     /// [`TableOptions::codec`](crate::db::types::TableOptions::codec) sets the codec. Only for keys of type `u32`,
     /// `u64`, `i32`, `i64`.
-    Blocks = "blocks" in "integers.md";
+    Blocks = "blocks" in "integers.md" (has_codec = true);
     /// As [`KeyLayout::Blocks`], with blocks of up to 128 keys, for codecs whose blocks can be longer.
-    ShortBlocks = "blocks:128" in "integers.md";
+    ShortBlocks = "blocks:128" in "integers.md" (has_codec = true);
 }
 
 /// The length of PkB's parts in bytes: the best values in the study.
@@ -177,25 +184,6 @@ impl KeyLayout {
     pub(crate) fn default_for(keys: &KeyProperties<'_>, whole: bool) -> KeyLayout {
         let blocks = keys.codec.is_some() || (whole && keys.blocks().is_some());
         if blocks { KeyLayout::Blocks } else { KeyLayout::Head }
-    }
-
-    /// Returns true if keys are integers in blocks, for which a codec can be set.
-    pub(crate) fn has_codec(self) -> bool {
-        match self {
-            KeyLayout::Blocks | KeyLayout::ShortBlocks => true,
-            KeyLayout::Plain
-            | KeyLayout::Fixed
-            | KeyLayout::Head
-            | KeyLayout::Db2
-            | KeyLayout::WiredTiger
-            | KeyLayout::WiredTigerBest
-            | KeyLayout::WiredTigerBoth
-            | KeyLayout::MyIsam
-            | KeyLayout::Pkb
-            | KeyLayout::PkbPart(_)
-            | KeyLayout::PkbHeap
-            | KeyLayout::PkbHeapPart(_) => false,
-        }
     }
 
     /// Returns the kind of list for these keys.
@@ -282,6 +270,7 @@ mod tests {
             let keys = KeyProperties { type_name: "integer", integers: true, width, codec, in_memory: false };
             let layout = kind.layout();
             assert_eq!(layout.kind(&keys).unwrap(), kind, "{layout}");
+            assert_eq!(layout.has_codec(), codec.is_some(), "{layout}");
             named.push(layout);
         }
         for layout in KeyLayout::ALL {
