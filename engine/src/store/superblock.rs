@@ -97,7 +97,7 @@ pub struct Superblock {
 }
 
 impl Superblock {
-    /// What `other` is worth if this one is valid.
+    /// Compares the state of `other` with that of this superblock, which is the valid one.
     pub(super) fn other(&self, other: &Superblock) -> OtherSuperblock {
         let state = |meta: Meta| Meta { high_water: 0, life: WriteTotals::default(), ..meta };
         match state(self.meta) == state(other.meta) && self.store_header == other.store_header {
@@ -242,7 +242,7 @@ pub struct Chosen {
     pub other: OtherSuperblock,
 }
 
-/// What the superblock in the other slot is worth.
+/// The state of the superblock in the other slot, compared with the valid one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OtherSuperblock {
     /// It leads to the same state of the database.
