@@ -32,6 +32,11 @@ fn compressions(place: &Place) -> BTreeMap<String, String> {
     tables.as_array().unwrap().iter().map(row).collect()
 }
 
+/// The size of the database after a compaction.
+fn size(report: serde_json::Value) -> u64 {
+    report["after_bytes"].as_u64().unwrap()
+}
+
 #[test]
 fn tables_are_analyzed_and_compressed_as_a_strategy_chooses() {
     let place = forest();
@@ -60,7 +65,6 @@ fn tables_are_analyzed_and_compressed_as_a_strategy_chooses() {
         assert_eq!(method[seconds], table[seconds]);
     }
     assert_eq!(tables.iter().find(|row| row["choice"] == "none").unwrap()["write_seconds"], 0.0);
-    let size = |report: serde_json::Value| report["after_bytes"].as_u64().unwrap();
     let plain = size(place.json("compact t.duramen"));
     let selective = size(place.json("compact t.duramen --strategy selective"));
     assert_eq!(
@@ -89,6 +93,13 @@ fn tables_are_analyzed_and_compressed_as_a_strategy_chooses() {
     // A plain compaction keeps the compression of each table.
     place.ok("compact t.duramen", "");
     assert!(compressions(&place).values().all(|found| found == "zstd:9"));
+}
+
+#[test]
+fn compressed_tables_are_compared_with_plain_ones_and_restored_with_their_targets() {
+    let place = forest();
+    let plain = size(place.json("compact t.duramen"));
+    place.ok("compact t.duramen --compress zstd:9", "");
     // The choice is compared with no compression, and with the present one.
     let sizes = |strategy: &str| {
         let report = place.json(&format!("analyze t.duramen --strategy {strategy} --compress zstd:9"));

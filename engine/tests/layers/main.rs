@@ -4,6 +4,7 @@
 
 mod crates;
 mod key_lists;
+mod lengths;
 mod messages;
 mod tokens;
 mod widths;

@@ -9,7 +9,7 @@ const COLUMNS: usize = 120;
 const DOCUMENT_COLUMNS: usize = 100;
 
 /// The members of the workspace, and the programs beside other stores.
-const FOLDERS: &[&str] = &["bench", "cli", "codec", "engine", "fuzz", "peers/src", "query", "sim", "size"];
+pub(crate) const FOLDERS: &[&str] = &["bench", "cli", "codec", "engine", "fuzz", "peers/src", "query", "sim", "size"];
 
 /// The numbers of the lines with more than `most` columns, each with its columns. `counts` says which lines count.
 fn wider(text: &str, most: usize, counts: impl Fn(&str) -> bool) -> Vec<String> {
