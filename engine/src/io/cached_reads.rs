@@ -1,6 +1,6 @@
 //! Reads through the file cache of the system, and the hints which parts of a file will be read soon. It notes whether
-//! reads wait for the device. As long as none does, the system gets no hints: a hint takes a system call, and the system
-//! looks up each page of the range only to find that it is in the cache.
+//! reads wait for the device. As long as none does, the system gets no hints: a hint takes a system call, and the
+//! system looks up each page of the range only to find that it is in the cache.
 
 use super::file::system;
 use std::fs::File;
