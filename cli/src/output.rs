@@ -1,9 +1,9 @@
 //! Writes entries to standard output, one a line: the key, then a TAB and the value, if the table has values.
 
-use crate::args::Look;
+use crate::args::TextOptions;
 use crate::failure::{Failure, Result};
 use crate::streams;
-use crate::typed::Half;
+use crate::typed::TextForm;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
@@ -15,15 +15,15 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Standard output, with the line ends of `look`.
-    pub(crate) fn new(look: Look) -> Result<Output> {
-        let end = if look.null { 0 } else { b'\n' };
+    /// Standard output, with the line ends of `text`.
+    pub(crate) fn new(text: TextOptions) -> Result<Output> {
+        let end = if text.null { 0 } else { b'\n' };
         let out = streams::stdout().map_err(Failure::output)?;
         Ok(Output { out: BufWriter::with_capacity(1 << 16, out), end, line: Vec::new() })
     }
 
     /// Writes a line with a key and, unless its text is empty, a value.
-    pub(crate) fn entry(&mut self, key: (&Half, &[u8]), value: (&Half, &[u8])) -> Result<()> {
+    pub(crate) fn entry(&mut self, key: (&TextForm, &[u8]), value: (&TextForm, &[u8])) -> Result<()> {
         self.line.clear();
         key.0.decode(key.1, &mut self.line)?;
         let after_key = self.line.len();
@@ -36,16 +36,16 @@ impl Output {
     }
 
     /// Writes a line with a value only.
-    pub(crate) fn value(&mut self, half: &Half, value: &[u8]) -> Result<()> {
+    pub(crate) fn value(&mut self, form: &TextForm, value: &[u8]) -> Result<()> {
         self.line.clear();
-        half.decode(value, &mut self.line)?;
+        form.decode(value, &mut self.line)?;
         self.end_line()
     }
 
     /// Writes a value without a line end.
-    pub(crate) fn value_only(&mut self, half: &Half, value: &[u8]) -> Result<()> {
+    pub(crate) fn value_only(&mut self, form: &TextForm, value: &[u8]) -> Result<()> {
         self.line.clear();
-        half.decode(value, &mut self.line)?;
+        form.decode(value, &mut self.line)?;
         self.out.write_all(&self.line).map_err(Failure::output)
     }
 

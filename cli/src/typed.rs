@@ -3,16 +3,16 @@
 use duramen::db::types::DynType;
 use duramen::{Error, Result};
 
-/// Converts one of the two halves of an entry, its key or its value.
-pub(crate) struct Half {
+/// The text form of the keys, or of the values, of a table. Converts from it to stored bytes, and back.
+pub(crate) struct TextForm {
     type_: DynType,
     hex: bool,
 }
 
-impl Half {
+impl TextForm {
     /// Values of `type_`, as text or in hexadecimal.
-    pub(crate) fn new(type_: DynType, hex: bool) -> Half {
-        Half { type_, hex }
+    pub(crate) fn new(type_: DynType, hex: bool) -> TextForm {
+        TextForm { type_, hex }
     }
 
     /// The name of the type in the catalog.
@@ -54,7 +54,7 @@ const HEX: &str = "0x";
 /// characters, or begins with `0x` itself. `key_type` is the name of the type.
 pub(crate) fn bound(bytes: &[u8], key_type: &str) -> String {
     let mut text = Vec::new();
-    let read = Half::new(DynType::named(key_type, None), false).decode(bytes, &mut text);
+    let read = TextForm::new(DynType::named(key_type, None), false).decode(bytes, &mut text);
     match (read, String::from_utf8(text)) {
         (Ok(()), Ok(text)) if !text.contains(char::is_control) && !text.starts_with(HEX) => text,
         _ => format!("{HEX}{}", hex::encode(bytes)),
@@ -78,18 +78,18 @@ fn not_hex(text: &[u8], error: &hex::FromHexError) -> Error {
 mod tests {
     use super::*;
 
-    fn half(name: &str, hex: bool) -> Half {
-        Half::new(name.parse().unwrap(), hex)
+    fn form(name: &str, hex: bool) -> TextForm {
+        TextForm::new(name.parse().unwrap(), hex)
     }
 
     #[test]
     fn hexadecimal_is_the_stored_bytes() {
-        let numbers = half("i16", true);
-        assert_eq!(numbers.encode(b"8001").unwrap(), half("i16", false).encode(b"1").unwrap());
+        let numbers = form("i16", true);
+        assert_eq!(numbers.encode(b"8001").unwrap(), form("i16", false).encode(b"1").unwrap());
         let mut text = b"> ".to_vec();
         numbers.decode(&[0x7F, 0xFF], &mut text).unwrap();
         assert_eq!(text, b"> 7fff");
-        assert_eq!(half("str", true).encode_prefix(b"C3").unwrap(), [0xC3]);
+        assert_eq!(form("str", true).encode_prefix(b"C3").unwrap(), [0xC3]);
     }
 
     #[test]
@@ -105,9 +105,9 @@ mod tests {
     #[test]
     fn bad_hexadecimal_and_bytes_of_another_type_are_refused() {
         for text in [&b"8"[..], b"8g", b"\xFF\xFF"] {
-            assert!(half("bytes", true).encode(text).is_err(), "{text:?}");
+            assert!(form("bytes", true).encode(text).is_err(), "{text:?}");
         }
-        assert!(half("i16", true).encode(b"80").is_err());
-        assert!(half("str", true).encode(b"ff").is_err());
+        assert!(form("i16", true).encode(b"80").is_err());
+        assert!(form("str", true).encode(b"ff").is_err());
     }
 }

@@ -566,12 +566,12 @@ fn both_superblocks_know_of_the_pages_that_the_log_names() -> Result<()> {
     let (store, meta) = store::open(disk, Path::new(NAME))?;
     let old = meta.high_water;
     store.file().write_meta(meta)?;
-    store.file().make_known(old + ID_SLACK)?;
+    store.file().raise_high_water(old + ID_SLACK)?;
     assert_eq!(high_waters(), [old; 2], "nothing is written before that is needed");
-    store.file().make_known(old + ID_SLACK + 1)?;
-    store.file().make_known(old + ID_SLACK + 2)?;
+    store.file().raise_high_water(old + ID_SLACK + 1)?;
+    store.file().raise_high_water(old + ID_SLACK + 2)?;
     assert_eq!(high_waters(), [old + ID_SLACK + 1; 2]);
-    store.file().make_known(old + 5 * ID_SLACK)?;
+    store.file().raise_high_water(old + 5 * ID_SLACK)?;
     assert_eq!(high_waters(), [old + 5 * ID_SLACK; 2]);
     store.finish(store.begin_checkpoint(), meta)?;
     assert_eq!(high_waters(), [old + 5 * ID_SLACK; 2], "a checkpoint that is older");

@@ -15,7 +15,7 @@ use std::sync::Arc;
 const PAGES: u32 = 8;
 
 /// Pages of a history with a dictionary, at most.
-const MOST_PAGES: u32 = 4 * PAGES;
+const MAX_PAGES: u32 = 4 * PAGES;
 
 /// How they write changes.
 const DELTAS: [DeltaBlocks; 3] = [
@@ -35,7 +35,7 @@ struct History {
 }
 
 fn meta_of_file() -> Meta {
-    Meta { page_size: 2 * crate::store::PAGE_SIZE - StoreKind::Shadow.trailer(), high_water: MOST_PAGES, ..meta() }
+    Meta { page_size: 2 * crate::store::PAGE_SIZE - StoreKind::Shadow.trailer(), high_water: MAX_PAGES, ..meta() }
 }
 
 /// Plays a history: how changes are written and whether there is a dictionary, then a byte a step, and after the end
@@ -112,7 +112,7 @@ fn read_all(history: &History, mut visit: impl FnMut(u32, &[u8])) -> usize {
     let mut page = vec![0; meta_of_file().page_size];
     let mut count = |store: &dyn PageStore, visit: &mut dyn FnMut(u32, &[u8])| {
         let mut read = 0;
-        for id in 0..store.ids_end().min(MOST_PAGES) {
+        for id in 0..store.ids_end().min(MAX_PAGES) {
             match store.read(PageId(id), &mut page) {
                 Ok(Some(_)) => {
                     visit(id, &page);
@@ -138,7 +138,7 @@ fn read_all(history: &History, mut visit: impl FnMut(u32, &[u8])) -> usize {
             store.use_closed_state();
         }
         if unclean {
-            (0..MOST_PAGES).for_each(|id| store.note_in_log(PageId(id)));
+            (0..MAX_PAGES).for_each(|id| store.note_in_log(PageId(id)));
         }
         let read = count(&*store, &mut visit);
         first.get_or_insert(read);
@@ -152,7 +152,7 @@ fn read_all(history: &History, mut visit: impl FnMut(u32, &[u8])) -> usize {
 /// Writes each page that can be read, and makes a checkpoint.
 fn write_all(store: &dyn PageStore, meta: Meta) {
     let mut page = vec![0; meta.page_size];
-    for id in (0..store.ids_end().min(MOST_PAGES)).map(PageId) {
+    for id in (0..store.ids_end().min(MAX_PAGES)).map(PageId) {
         if let Ok(Some(changed)) = store.read(id, &mut page) {
             let lsn = bytes::get_u64(&page, 0);
             bytes::put_u64(&mut page, 0, lsn.saturating_add(1));

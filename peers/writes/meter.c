@@ -25,7 +25,7 @@
 #include <zlib.h>
 
 #define BLOCK 4096
-#define MOST_FILES 65536
+#define MAX_FILES 65536
 
 // A file that is open for writing: a bit for each block that was written and not counted.
 struct file {
@@ -37,7 +37,7 @@ struct file {
     size_t first, end;
 };
 
-static struct file files[MOST_FILES];
+static struct file files[MAX_FILES];
 static struct meter_counts counts[METER_KINDS];
 static unsigned long long syncs;
 static atomic_int counting;
@@ -78,7 +78,7 @@ static enum meter_kind kind_of(const char *path) {
 
 static void opened(int fd, const char *path, int flags) {
     struct stat stat;
-    if (fd < 0 || fd >= MOST_FILES || (flags & O_ACCMODE) == O_RDONLY || fstat(fd, &stat) || !S_ISREG(stat.st_mode)) return;
+    if (fd < 0 || fd >= MAX_FILES || (flags & O_ACCMODE) == O_RDONLY || fstat(fd, &stat) || !S_ISREG(stat.st_mode)) return;
     pthread_mutex_lock(&lock);
     files[fd] = (struct file){.open = 1, .kind = kind_of(path)};
     pthread_mutex_unlock(&lock);
@@ -132,7 +132,7 @@ static void settle(int fd) {
 
 // `appended`: at the position of the file.
 static void written(int fd, off_t offset, ssize_t len, int appended) {
-    if (len <= 0 || fd < 0 || fd >= MOST_FILES) return;
+    if (len <= 0 || fd < 0 || fd >= MAX_FILES) return;
     pthread_mutex_lock(&lock);
     struct file *file = &files[fd];
     if (file->open && counting) {
@@ -144,7 +144,7 @@ static void written(int fd, off_t offset, ssize_t len, int appended) {
 }
 
 static void synced(int fd) {
-    if (fd < 0 || fd >= MOST_FILES) return;
+    if (fd < 0 || fd >= MAX_FILES) return;
     pthread_mutex_lock(&lock);
     if (files[fd].open && counting) {
         settle(fd);
@@ -167,7 +167,7 @@ void meter_begin(void) {
 struct meter_result meter_end(void) {
     struct meter_result result;
     pthread_mutex_lock(&lock);
-    for (int fd = 0; fd < MOST_FILES; fd++) {
+    for (int fd = 0; fd < MAX_FILES; fd++) {
         if (files[fd].open) settle(fd);
     }
     memcpy(result.written, counts, sizeof counts);
@@ -278,7 +278,7 @@ SYNC(fdatasync)
 
 int close(int fd) {
     NEXT(int, "close", int);
-    if (fd >= 0 && fd < MOST_FILES) {
+    if (fd >= 0 && fd < MAX_FILES) {
         pthread_mutex_lock(&lock);
         if (files[fd].open) {
             if (counting) settle(fd);

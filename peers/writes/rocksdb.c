@@ -9,7 +9,7 @@
 
 #define DEFAULT_MEMTABLE (64 << 20)
 // RocksDB takes no smaller one.
-#define LEAST_MEMTABLE (64 << 10)
+#define MIN_MEMTABLE (64 << 10)
 
 static rocksdb_t *db;
 static rocksdb_writeoptions_t *writes;
@@ -21,7 +21,7 @@ static void check(char *error, const char *what) {
 
 void store_open(const struct settings *settings) {
     size_t memtable = (double)settings->records * settings->record_size / settings->stands_for * DEFAULT_MEMTABLE;
-    if (memtable < LEAST_MEMTABLE) memtable = LEAST_MEMTABLE;
+    if (memtable < MIN_MEMTABLE) memtable = MIN_MEMTABLE;
     rocksdb_options_t *options = rocksdb_options_create();
     rocksdb_options_set_create_if_missing(options, 1);
     rocksdb_options_set_compression(options, rocksdb_no_compression);

@@ -48,7 +48,7 @@ impl Statement {
     }
 
     /// The limit of numbers that the query keeps in memory, as in [`Query::most_numbers`]. The default is
-    /// [`duramen::query::MOST_NUMBERS`].
+    /// [`duramen::query::MAX_NUMBERS`].
     #[must_use]
     pub fn most_numbers(mut self, most: u64) -> Statement {
         self.most = Some(most);

@@ -15,12 +15,12 @@ pub struct Death {
     /// everything.
     pub event: usize,
     /// The effect on the event in flight.
-    pub how: Manner,
+    pub kind: DeathKind,
 }
 
 /// How a process ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Manner {
+pub enum DeathKind {
     /// It is killed. The event in flight has not been done; of a write the system has the first part, up to a border of
     /// device blocks that the seed chooses.
     Killed(u64),
@@ -46,9 +46,9 @@ impl FailingVolume {
                 if matches!(in_flight, Some(Event::Mark(_) | Event::Rot { .. })) {
                     continue;
                 }
-                deaths.push(Death { event, how: Manner::Killed(seed) });
+                deaths.push(Death { event, kind: DeathKind::Killed(seed) });
                 if in_flight.and_then(Event::synced_file).is_some() {
-                    deaths.push(Death { event, how: Manner::FailedSync(seed) });
+                    deaths.push(Death { event, kind: DeathKind::FailedSync(seed) });
                 }
             }
             deaths
@@ -58,7 +58,7 @@ impl FailingVolume {
 
 fn after(state: &State, death: Death) -> State {
     let event = death.event.min(state.events.len());
-    let (Manner::Killed(seed) | Manner::FailedSync(seed)) = death.how;
+    let (DeathKind::Killed(seed) | DeathKind::FailedSync(seed)) = death.kind;
     let mut rng = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ event as u64);
     // Events that are still to come to the device, in their order.
     let mut pending: Vec<usize> = Vec::new();
@@ -91,9 +91,9 @@ fn after(state: &State, death: Death) -> State {
             _ => {}
         }
     }
-    match (death.how, state.events.get(event)) {
-        (Manner::Killed(_), Some(Event::Change { file, change })) => begin(&mut next, *file, change, &mut rng),
-        (Manner::FailedSync(_), Some(sync)) => {
+    match (death.kind, state.events.get(event)) {
+        (DeathKind::Killed(_), Some(Event::Change { file, change })) => begin(&mut next, *file, change, &mut rng),
+        (DeathKind::FailedSync(_), Some(sync)) => {
             if let Some(file) = sync.synced_file() {
                 next.fail_sync(file);
             }

@@ -40,7 +40,7 @@ mod state;
 mod volume;
 
 pub use crash::{Cut, CutChoice};
-pub use death::{Death, Manner};
+pub use death::{Death, DeathKind};
 pub use drive::{CallCost, DeviceModel, DriveCounts, DriveVolume, Traffic};
 pub use fault::{Fault, Trigger};
 pub use hooked::{HookedVolume, Hooks};

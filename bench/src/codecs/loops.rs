@@ -12,7 +12,7 @@ use duramen_codec::{Block, Buffer, Codec, Int, MAX_BLOCK};
 use super::workload::{Blocks, Probe};
 
 /// The minimum time of a measurement.
-const LEAST_SECONDS: f64 = 0.002;
+const MIN_SECONDS: f64 = 0.002;
 
 /// Enough bytes for any block of a codec.
 pub(super) const ROOM: usize = MAX_BLOCK * 10;
@@ -25,7 +25,7 @@ fn rate(ops: usize, mut work: impl FnMut()) -> f64 {
         let start = thread_seconds();
         (0..times).for_each(|_| work());
         let seconds = thread_seconds() - start;
-        if seconds >= LEAST_SECONDS {
+        if seconds >= MIN_SECONDS {
             return (ops * times) as f64 / seconds;
         }
         times *= 2;

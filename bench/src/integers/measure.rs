@@ -162,7 +162,7 @@ impl Workload {
             }
             keys += done;
             let seconds = thread_seconds() - start;
-            if seconds >= LEAST_SECONDS {
+            if seconds >= MIN_SECONDS {
                 return Ok(seconds * 1e9 / keys as f64);
             }
         }
@@ -181,7 +181,7 @@ impl Workload {
 }
 
 /// The minimum time of a measurement.
-const LEAST_SECONDS: f64 = 0.002;
+const MIN_SECONDS: f64 = 0.002;
 /// The number of keys that a contestant inserts before it is the turn of the next one.
 const TURN: usize = 50_000;
 

@@ -22,7 +22,7 @@ use std::time::Instant;
 
 const NAME: &str = "tpcc.duramen";
 /// The cache is the data divided by this: 2 GB of 90 GB in the paper.
-const CACHE_PART: u64 = 45;
+const CACHE_DIVISOR: u64 = 45;
 
 /// The time and the calls of a part of the run.
 #[derive(Clone, Copy)]
@@ -67,7 +67,7 @@ pub(super) fn measure(args: &Args) -> Result<Measured> {
     eprintln!("loading one warehouse as a sample");
     let sample = OneWarehouse::of(args, &storage, population)?;
     let cache =
-        args.cache.map_or_else(|| sample.bytes(args.warehouses, &population.scale) / CACHE_PART, |cache| cache.0);
+        args.cache.map_or_else(|| sample.bytes(args.warehouses, &population.scale) / CACHE_DIVISOR, |cache| cache.0);
     let folder = match args.disk {
         DiskKind::Metered => None,
         DiskKind::File => Some(match &args.dir {

@@ -113,7 +113,7 @@ pub(crate) struct Database {
 
 /// The form of keys and values in input and output.
 #[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct Look {
+pub(crate) struct TextOptions {
     /// End entries with a NUL byte instead of a newline
     #[arg(short = '0', long = "null")]
     pub(crate) null: bool,
@@ -240,7 +240,7 @@ pub(crate) struct Load {
     #[command(flatten)]
     pub(crate) source: SourceFile,
     #[command(flatten)]
-    pub(crate) look: Look,
+    pub(crate) text: TextOptions,
     #[command(flatten)]
     pub(crate) csv: Csv,
     #[command(flatten)]
@@ -293,7 +293,7 @@ pub(crate) struct Get {
     #[arg(long, conflicts_with = "null")]
     pub(crate) raw: bool,
     #[command(flatten)]
-    pub(crate) look: Look,
+    pub(crate) text: TextOptions,
 }
 
 #[derive(Args, Debug)]
@@ -419,7 +419,7 @@ pub(crate) struct Scan {
     #[arg(long, conflicts_with = "reverse")]
     pub(crate) skip_damaged: bool,
     #[command(flatten)]
-    pub(crate) look: Look,
+    pub(crate) text: TextOptions,
 }
 
 #[derive(Args, Debug)]

@@ -2,7 +2,7 @@
 
 use crate::args::RangeArgs;
 use crate::failure::Result;
-use crate::typed::Half;
+use crate::typed::TextForm;
 use std::ffi::OsString;
 use std::ops::Bound;
 
@@ -14,7 +14,7 @@ pub(super) struct StoredRange {
 
 impl StoredRange {
     /// The keys that match all options.
-    pub(super) fn new(args: &RangeArgs, keys: &Half) -> Result<StoredRange> {
+    pub(super) fn new(args: &RangeArgs, keys: &TextForm) -> Result<StoredRange> {
         let key = |key: &OsString| keys.encode(key.as_encoded_bytes());
         let mut from = args.from.as_ref().map(key).transpose()?.unwrap_or_default();
         let mut to = args.to.as_ref().map(key).transpose()?;

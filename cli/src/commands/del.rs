@@ -4,7 +4,7 @@ use super::bounds::StoredRange;
 use super::open;
 use crate::args::{Del, WriteOptions};
 use crate::failure::{Completion, Failure, Result};
-use crate::typed::Half;
+use crate::typed::TextForm;
 use duramen::db::UntypedTable;
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ pub(super) fn run(args: &Del) -> Result<Completion> {
     let tx = db.begin_write()?;
     let found = {
         let mut table = tx.open_untyped(&args.table)?;
-        let (keys, _) = open::halves(&table.info(), args.hex);
+        let (keys, _) = open::text_forms(&table.info(), args.hex);
         if args.keys.is_empty() { range(args, &mut table, &keys)? } else { each(args, &mut table, &keys)? }
     };
     tx.commit()?;
@@ -33,7 +33,7 @@ pub(super) fn run(args: &Del) -> Result<Completion> {
     Ok(found)
 }
 
-fn each(args: &Del, table: &mut UntypedTable<'_>, keys: &Half) -> Result<Completion> {
+fn each(args: &Del, table: &mut UntypedTable<'_>, keys: &TextForm) -> Result<Completion> {
     let (mut found, mut removed) = (Completion::Done, HashSet::new());
     for key in &args.keys {
         let key = keys.encode(key.as_encoded_bytes())?;
@@ -49,7 +49,7 @@ fn each(args: &Del, table: &mut UntypedTable<'_>, keys: &Half) -> Result<Complet
     Ok(found)
 }
 
-fn range(args: &Del, table: &mut UntypedTable<'_>, keys: &Half) -> Result<Completion> {
+fn range(args: &Del, table: &mut UntypedTable<'_>, keys: &TextForm) -> Result<Completion> {
     let bounds = StoredRange::new(&args.range, keys)?;
     if table.range(bounds.range()).next_key_with(|_| ())?.is_none() {
         return Ok(Completion::NotFound);

@@ -8,11 +8,11 @@ use crate::output::Output;
 /// Prints the value. Returns [`Completion::NotFound`] if the key does not exist.
 pub(super) fn run(args: &Get) -> Result<Completion> {
     let db = open::reading(&args.database)?;
-    let (table, keys, values) = open::table(&db, &args.table, args.look.hex)?;
+    let (table, keys, values) = open::table(&db, &args.table, args.text.hex)?;
     let Some(value) = table.get(&keys.encode(args.key.as_encoded_bytes())?)? else {
         return Ok(Completion::NotFound);
     };
-    let mut output = Output::new(args.look)?;
+    let mut output = Output::new(args.text)?;
     match args.raw {
         true => output.value_only(&values, &value)?,
         false => output.value(&values, &value)?,

@@ -2,8 +2,8 @@
 //!
 //! The whole input is read, encoded and sorted before the table is changed, so bad input changes nothing.
 
-use super::open::{Target, disk_bytes, options};
-use super::write::{self, LoadTotals, NewTable};
+use super::open::{WriteTarget, disk_bytes, options};
+use super::write::{self, LoadTotals, TableSpec};
 use crate::args::Load;
 use crate::failure::{Completion, Failure, Result};
 use crate::input::{Input, InputEntry};
@@ -11,7 +11,7 @@ use crate::progress::{Meter, Unit};
 use crate::report;
 use crate::size::length;
 use crate::sort::{Sorted, Sorter};
-use crate::typed::Half;
+use crate::typed::TextForm;
 use duramen::base::limits::MAX_KEY;
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -22,7 +22,7 @@ use std::time::Instant;
 const VALUE_ADVICE: &str = "write a TAB after the key and then the value, which may be empty";
 
 /// The least memory for sorting in bytes. With less, a large input has so many parts that they are merged many times.
-const LEAST_MEMORY: usize = 16 << 20;
+const MIN_MEMORY: usize = 16 << 20;
 
 /// The report.
 #[derive(Serialize)]
@@ -54,10 +54,10 @@ struct Gathered {
 pub(super) fn run(args: &Load) -> Result<Completion> {
     let start = Instant::now();
     // No other process can use an open database. So it is opened when the input has begun.
-    let mut input = Input::open(&args.source.file, args.look, &args.csv)?;
+    let mut input = Input::open(&args.source.file, args.text, &args.csv)?;
     let mut first = InputEntry::default();
     let first = input.source.next(&mut first)?.then_some(first);
-    let target = Target::open(&args.database, args.writing, &args.table, &args.new_table)?;
+    let target = WriteTarget::open(&args.database, args.writing, &args.table, &args.new_table)?;
     let gathered = gather(args, &target, input, first)?;
     let fresh = target.is_fresh();
     let written = store(args, &target, gathered.sorted, gathered.has_values)?;
@@ -78,11 +78,11 @@ pub(super) fn run(args: &Load) -> Result<Completion> {
 }
 
 /// Encodes and sorts the input: the `first` entry, which was read already, and the rest.
-fn gather(args: &Load, target: &Target, input: Input, first: Option<InputEntry>) -> Result<Gathered> {
-    let (keys, values) = target.halves(&args.new_table, args.look.hex)?;
+fn gather(args: &Load, target: &WriteTarget, input: Input, first: Option<InputEntry>) -> Result<Gathered> {
+    let (keys, values) = target.text_forms(&args.new_table, args.text.hex)?;
     let Input { mut source, bytes, size } = input;
     let folder = args.database.db.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut sorter = Sorter::new(length(args.memory).max(LEAST_MEMORY), folder.unwrap_or(Path::new(".")));
+    let mut sorter = Sorter::new(length(args.memory).max(MIN_MEMORY), folder.unwrap_or(Path::new(".")));
     let mut meter = Meter::begin("reading", Unit::Bytes, size, args.database.quiet);
     let mut more = first.is_some();
     let (mut entry, mut entries, mut has_values) = (first.unwrap_or_default(), 0, false);
@@ -109,7 +109,7 @@ fn gather(args: &Load, target: &Target, input: Input, first: Option<InputEntry>)
     Ok(Gathered { sorted: sorter.finish()?, entries, bytes: bytes.get(), has_values })
 }
 
-fn encode(entry: &InputEntry, keys: &Half, values: &Half) -> duramen::Result<(Vec<u8>, Vec<u8>)> {
+fn encode(entry: &InputEntry, keys: &TextForm, values: &TextForm) -> duramen::Result<(Vec<u8>, Vec<u8>)> {
     let key = keys.encode(&entry.key)?;
     if key.len() > MAX_KEY {
         return Err(duramen::Error::KeyTooLong { len: key.len(), max: MAX_KEY });
@@ -118,14 +118,14 @@ fn encode(entry: &InputEntry, keys: &Half, values: &Half) -> duramen::Result<(Ve
 }
 
 /// Writes the sorted entries to the table, and creates it if it does not exist.
-fn store(args: &Load, target: &Target, sorted: Sorted, has_values: bool) -> Result<LoadTotals> {
+fn store(args: &Load, target: &WriteTarget, sorted: Sorted, has_values: bool) -> Result<LoadTotals> {
     let mut meter = Meter::begin("writing", Unit::Count("keys"), sorted.known_len(), args.database.quiet);
     if target.table.is_some() {
         return write::batches(target.db(), &args.table, args.batch, sorted, &mut meter);
     }
-    let (keys, values) = target.halves(&args.new_table, args.look.hex)?;
+    let (keys, values) = target.text_forms(&args.new_table, args.text.hex)?;
     let has_values = has_values || args.new_table.value_type.is_some();
-    let new = NewTable {
+    let new = TableSpec {
         name: &args.table,
         key_type: &keys.type_name(),
         value_type: &if has_values { values.type_name() } else { "()".to_owned() },

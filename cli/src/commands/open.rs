@@ -4,7 +4,7 @@ use crate::args;
 use crate::failure::{Failure, Result};
 use crate::progress;
 use crate::size::length;
-use crate::typed::Half;
+use crate::typed::TextForm;
 use duramen::Codec;
 use duramen::db::types::DynType;
 use duramen::db::{Damage, DatabaseStats, NewDatabase, ReadOnlyUntypedTable, StoreKind};
@@ -91,26 +91,26 @@ pub(super) fn close(db: Database) -> Result<()> {
 }
 
 /// An existing database, or a new one that gets its name when the command succeeds.
-enum Goal {
+enum Destination {
     Existing(Database),
     New(NewDatabase),
 }
 
 /// A database to write entries to, and the table, if it already exists.
-pub(super) struct Target {
-    goal: Goal,
+pub(super) struct WriteTarget {
+    destination: Destination,
     pub(super) table: Option<TableInfo>,
 }
 
-impl Target {
+impl WriteTarget {
     /// Opens the database, or creates it, and compares the options with an existing table.
     pub(super) fn open(
         args: &args::Database,
         options: args::WriteOptions,
         name: &str,
         new: &args::NewTable,
-    ) -> Result<Target> {
-        let create = || Target::create(args, options, new.new_file);
+    ) -> Result<WriteTarget> {
+        let create = || WriteTarget::create(args, options, new.new_file);
         let db = match writing(args, options) {
             Err(Failure::Engine(Error::NotFound { .. })) => {
                 return create().map_err(created_meanwhile);
@@ -143,31 +143,31 @@ impl Target {
         if let Some(table) = &table {
             agree(table, new)?;
         }
-        Ok(Target { goal: Goal::Existing(db), table })
+        Ok(WriteTarget { destination: Destination::Existing(db), table })
     }
 
-    fn create(args: &args::Database, options: args::WriteOptions, new: args::NewFile) -> Result<Target> {
-        Ok(Target { goal: Goal::New(creating(args, options, new)?), table: None })
+    fn create(args: &args::Database, options: args::WriteOptions, new: args::NewFile) -> Result<WriteTarget> {
+        Ok(WriteTarget { destination: Destination::New(creating(args, options, new)?), table: None })
     }
 
     /// The database.
     pub(super) fn db(&self) -> &Database {
-        match &self.goal {
-            Goal::Existing(db) => db,
-            Goal::New(new) => new.database(),
+        match &self.destination {
+            Destination::Existing(db) => db,
+            Destination::New(new) => new.database(),
         }
     }
 
     /// True if this command creates the database.
     pub(super) fn is_fresh(&self) -> bool {
-        matches!(self.goal, Goal::New(_))
+        matches!(self.destination, Destination::New(_))
     }
 
     /// Closes the database. A new database gets its name.
     pub(super) fn close(self) -> Result<()> {
-        match self.goal {
-            Goal::Existing(db) => close(db),
-            Goal::New(new) => new.finish().map_err(|error| created_meanwhile(error.into())),
+        match self.destination {
+            Destination::Existing(db) => close(db),
+            Destination::New(new) => new.finish().map_err(|error| created_meanwhile(error.into())),
         }
     }
 
@@ -180,15 +180,15 @@ impl Target {
         }
     }
 
-    /// The types of keys and values: those of the table, or of the options, or bytes.
-    pub(super) fn halves(&self, new: &args::NewTable, hex: bool) -> Result<(Half, Half)> {
+    /// The text forms of keys and values. Their types are those of the table, or of the options, or bytes.
+    pub(super) fn text_forms(&self, new: &args::NewTable, hex: bool) -> Result<(TextForm, TextForm)> {
         if let Some(table) = &self.table {
-            return Ok(halves(table, hex));
+            return Ok(text_forms(table, hex));
         }
-        let half = |given: &Option<DynType>| -> Result<Half> {
-            Ok(Half::new(given.clone().map_or_else(|| "bytes".parse(), Ok)?, hex))
+        let form = |given: &Option<DynType>| -> Result<TextForm> {
+            Ok(TextForm::new(given.clone().map_or_else(|| "bytes".parse(), Ok)?, hex))
         };
-        Ok((half(&new.key_type)?, half(&new.value_type)?))
+        Ok((form(&new.key_type)?, form(&new.value_type)?))
     }
 }
 
@@ -272,16 +272,16 @@ pub(super) fn options(new: &args::NewTable) -> TableOptions {
     }
 }
 
-/// The types of a table, to convert texts.
-pub(super) fn halves(table: &TableInfo, hex: bool) -> (Half, Half) {
-    let half = |name, width| Half::new(DynType::named(name, width), hex);
-    (half(&table.key_type, table.key_width), half(&table.value_type, table.value_width))
+/// The text forms of the keys and the values of a table.
+pub(super) fn text_forms(table: &TableInfo, hex: bool) -> (TextForm, TextForm) {
+    let form = |name, width| TextForm::new(DynType::named(name, width), hex);
+    (form(&table.key_type, table.key_width), form(&table.value_type, table.value_width))
 }
 
 /// Opens a table to read it.
-pub(super) fn table(db: &Database, name: &str, hex: bool) -> Result<(ReadOnlyUntypedTable, Half, Half)> {
+pub(super) fn table(db: &Database, name: &str, hex: bool) -> Result<(ReadOnlyUntypedTable, TextForm, TextForm)> {
     let table = db.begin_read()?.open_untyped(name)?;
-    let (keys, values) = halves(&table.info(), hex);
+    let (keys, values) = text_forms(&table.info(), hex);
     Ok((table, keys, values))
 }
 

@@ -1,11 +1,11 @@
 //! `push`: inserts values under the next keys of a table. One of the values can be standard input as it is.
 
-use super::open::{Target, halves, options};
-use crate::args::{self, Look, Push, WriteOptions};
+use super::open::{WriteTarget, options, text_forms};
+use crate::args::{self, Push, TextOptions, WriteOptions};
 use crate::failure::{Completion, Failure, Result};
 use crate::input;
 use crate::output::Output;
-use crate::typed::Half;
+use crate::typed::TextForm;
 use duramen::{Error, TableOptions};
 
 /// Writes the values and prints their keys. Creates the database and the table if they do not exist.
@@ -17,17 +17,17 @@ pub(super) fn run(args: &Push) -> Result<Completion> {
     let texts: Vec<Vec<u8>> = args.values.iter().map(|value| input::value(value, args.hex)).collect::<Result<_>>()?;
     let (key_type, value_type) = (args.key_type.clone(), args.value_type.clone());
     let new = args::NewTable { key_type, value_type, ..args::NewTable::default() };
-    let target = Target::open(&args.database, WriteOptions::default(), &args.table, &new)?;
+    let target = WriteTarget::open(&args.database, WriteOptions::default(), &args.table, &new)?;
     let (keys, values) = match &target.table {
-        Some(table) => halves(table, args.hex),
+        Some(table) => text_forms(table, args.hex),
         None => {
             let type_ = |given: &Option<_>, default: &str| given.clone().map_or_else(|| default.parse(), Ok);
             let (keys, values) = (type_(&args.key_type, "u64")?, type_(&args.value_type, "bytes")?);
-            (Half::new(keys, args.hex), Half::new(values, args.hex))
+            (TextForm::new(keys, args.hex), TextForm::new(values, args.hex))
         }
     };
     check(&target, &keys)?;
-    let mut output = Output::new(Look { null: false, hex: args.hex })?;
+    let mut output = Output::new(TextOptions { null: false, hex: args.hex })?;
     let tx = target.db().begin_write()?;
     let mut assigned = Vec::new();
     {
@@ -49,7 +49,7 @@ pub(super) fn run(args: &Push) -> Result<Completion> {
 }
 
 /// Fails if an existing table does not assign keys, or if a new one cannot.
-fn check(target: &Target, keys: &Half) -> Result<()> {
+fn check(target: &WriteTarget, keys: &TextForm) -> Result<()> {
     match &target.table {
         Some(table) if table.next_key.is_none() => {
             let why =

@@ -1,23 +1,23 @@
 //! `put`: writes one entry. Its value is an argument, or standard input as it is.
 
-use super::open::{Target, options};
+use super::open::{WriteTarget, options};
 use crate::args::{Put, WriteOptions};
 use crate::failure::{Completion, Failure, Result};
 use crate::input;
-use crate::typed::Half;
+use crate::typed::TextForm;
 
 /// Writes the entry. Creates the database and the table if they do not exist.
 pub(super) fn run(args: &Put) -> Result<Completion> {
     // Standard input is read before the database is opened, because no other process can use an open database.
     let text = args.value.as_deref().map_or_else(|| Ok(Vec::new()), |value| input::value(value, args.hex))?;
-    let target = Target::open(&args.database, WriteOptions::default(), &args.table, &args.new_table)?;
+    let target = WriteTarget::open(&args.database, WriteOptions::default(), &args.table, &args.new_table)?;
     if args.value.is_none() {
         let advice = |why| Failure::Usage(format!("{why}: give a value after the key, or \"\" for an empty one"));
         target.require_value().map_err(advice)?;
     }
-    let (keys, mut values) = target.halves(&args.new_table, args.hex)?;
+    let (keys, mut values) = target.text_forms(&args.new_table, args.hex)?;
     if args.value.is_none() && target.table.is_none() && args.new_table.value_type.is_none() {
-        values = Half::new("()".parse()?, args.hex);
+        values = TextForm::new("()".parse()?, args.hex);
     }
     let key = keys.encode(args.key.as_encoded_bytes())?;
     let value = values.encode(&text)?;

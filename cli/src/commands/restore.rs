@@ -1,7 +1,7 @@
 //! `restore`: makes a new database from a dump.
 
 use super::open;
-use super::write::{self, NewTable};
+use super::write::{self, TableSpec};
 use crate::args::{Restore, WriteOptions};
 use crate::dump::{Head, Reader};
 use crate::failure::{Completion, Failure, Result};
@@ -58,7 +58,7 @@ pub(super) fn run(args: &Restore) -> Result<Completion> {
             key_width: head.key_width,
             value_width: head.value_width,
         };
-        let table = NewTable {
+        let table = TableSpec {
             name: &head.table,
             key_type: &head.key_type,
             value_type: &head.value_type,

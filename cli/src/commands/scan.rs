@@ -15,9 +15,9 @@ pub(super) fn run(args: &Scan) -> Result<Completion> {
         return salvage(args);
     }
     let db = open::reading(&args.database)?;
-    let (table, keys, values) = open::table(&db, &args.table, args.look.hex)?;
+    let (table, keys, values) = open::table(&db, &args.table, args.text.hex)?;
     let bounds = StoredRange::new(&args.range, &keys)?;
-    let mut output = Output::new(args.look)?;
+    let mut output = Output::new(args.text)?;
     if args.count {
         output.count(match args.limit {
             None => table.count(bounds.range())?,
@@ -59,9 +59,9 @@ fn salvage(args: &Scan) -> Result<Completion> {
     // An error here means that standard error is closed, and is ignored.
     let report = |line: &str| drop(writeln!(std::io::stderr(), "{line}"));
     damage.iter().for_each(|damage| report(&losses.damage(damage)));
-    let (table, keys, values) = open::table(&db, &args.table, args.look.hex)?;
+    let (table, keys, values) = open::table(&db, &args.table, args.text.hex)?;
     let bounds = StoredRange::new(&args.range, &keys)?;
-    let mut output = Output::new(args.look)?;
+    let mut output = Output::new(args.text)?;
     let (info, limit, mut left) = (table.info(), args.limit.unwrap_or(u64::MAX), 0);
     let mut entries = table.salvage(bounds.range());
     // After the reader has closed standard output, the rest of the range is read and not printed, because damage to it

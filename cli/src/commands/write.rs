@@ -7,7 +7,7 @@ use duramen::db::WriteTransaction;
 use duramen::{Database, Durability, TableOptions};
 
 /// A table to be created.
-pub(super) struct NewTable<'a> {
+pub(super) struct TableSpec<'a> {
     pub(super) name: &'a str,
     pub(super) key_type: &'a str,
     pub(super) value_type: &'a str,
@@ -23,7 +23,7 @@ pub(super) struct NewTable<'a> {
 /// Creates a table with `entries`, or nothing if something fails. Returns the number of entries.
 pub(super) fn bulk(
     db: &Database,
-    new: &NewTable<'_>,
+    new: &TableSpec<'_>,
     entries: impl Iterator<Item = Result<Pair>>,
     meter: &mut Meter,
 ) -> Result<u64> {

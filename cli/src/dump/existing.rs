@@ -1,4 +1,5 @@
-//! What is at the path of a dump already: whether the dump may overwrite it, and whether it is an open descriptor.
+//! The file that is already at the path of a dump: whether the dump may overwrite it, and whether it is an open
+//! descriptor.
 
 use duramen::db::FILE_MAGIC;
 use std::fs::{self, File, Metadata};
@@ -9,8 +10,8 @@ use std::path::{Path, PathBuf};
 /// The first bytes of blocks that a dump must not overwrite: those of databases, of their logs, and of devices with a
 /// database.
 const PROTECTED: [[u8; 8]; 3] = [FILE_MAGIC, *b"DURALOG\n", *b"DURADEV\n"];
-/// The number of blocks that are searched. A database begins with two superblocks, on a device after two marks. One
-/// of the two may be damaged.
+/// The number of blocks that are searched. A database begins with two superblocks, on a device after two copies of the
+/// device header. One of the two may be damaged.
 const BLOCKS: usize = 4;
 /// The length of a block.
 const BLOCK: usize = 4096;

@@ -55,7 +55,7 @@ impl Target {
             return File::options().write(true).open(&target).map(Target::Stream).map_err(refused);
         }
         let is_stream = number.is_some() && !is_block;
-        // Whoever opened the descriptor has chosen the file, and what is in it stays.
+        // The program that opened the descriptor has chosen the file, and the content of the file stays.
         let opened = File::options().read(true).write(is_block).append(is_stream).open(&target);
         let file = opened.map_err(unreadable(path))?;
         let source = fs::metadata(source).map_err(refused)?;
@@ -128,7 +128,8 @@ fn to_stdout(path: &Path, source: &Path) -> Result<Target> {
     let (found, source) =
         out.metadata().and_then(|found| Ok((found, fs::metadata(source)?))).map_err(Failure::Output)?;
     let has_content = found.is_file() && found.len() > 0 || found.file_type().is_block_device();
-    // The descriptor may be open for writing only. Whoever has opened it may have rights that this process has not.
+    // The descriptor may be open for writing only. The program that opened it may have rights that this process does
+    // not have.
     let holds = || match File::open("/dev/stdout").and_then(|file| is_database(&file)) {
         Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound) => Ok(false),
         read => read.map_err(unreadable(path)),

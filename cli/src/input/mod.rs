@@ -7,7 +7,7 @@ mod lines;
 pub(crate) use csv::CsvSource;
 pub(crate) use lines::LineSource;
 
-use crate::args::{Csv, Look};
+use crate::args::{Csv, TextOptions};
 use crate::failure::{Failure, Result};
 use crate::streams;
 use duramen::base::limits::MAX_VALUE;
@@ -101,7 +101,7 @@ fn read_all(reader: impl Read, limit: u64) -> Result<Vec<u8>> {
 
 impl Input {
     /// Opens the input that the options of `load` describe.
-    pub(crate) fn open(path: &Path, look: Look, csv: &Csv) -> Result<Input> {
+    pub(crate) fn open(path: &Path, text: TextOptions, csv: &Csv) -> Result<Input> {
         let (mut reader, size) = open(path)?;
         let mut front = Vec::new();
         reader.by_ref().take(FILE_MAGIC.len() as u64).read_to_end(&mut front).map_err(unreadable)?;
@@ -114,7 +114,7 @@ impl Input {
         let source: Box<dyn Source> = if csv.csv {
             Box::new(CsvSource::new(counted, csv)?)
         } else {
-            let end = if look.null { 0 } else { b'\n' };
+            let end = if text.null { 0 } else { b'\n' };
             Box::new(LineSource::new(BufReader::with_capacity(1 << 20, counted), end))
         };
         Ok(Input { source, bytes, size })

@@ -146,7 +146,7 @@ impl SortedRun {
 
 /// The next entry of a run, without its value: together the values of all runs may be longer than the memory. The
 /// greatest head has the smallest key. For equal keys it is the head of the latest run.
-struct Head {
+struct MergeHead {
     key: Vec<u8>,
     value_len: usize,
     /// Runs are numbered in the order of their writing.
@@ -154,29 +154,29 @@ struct Head {
     run: SortedRun,
 }
 
-impl Ord for Head {
-    fn cmp(&self, other: &Head) -> std::cmp::Ordering {
+impl Ord for MergeHead {
+    fn cmp(&self, other: &MergeHead) -> std::cmp::Ordering {
         other.key.cmp(&self.key).then(self.number.cmp(&other.number))
     }
 }
 
-impl PartialOrd for Head {
-    fn partial_cmp(&self, other: &Head) -> Option<std::cmp::Ordering> {
+impl PartialOrd for MergeHead {
+    fn partial_cmp(&self, other: &MergeHead) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Head {
-    fn eq(&self, other: &Head) -> bool {
+impl PartialEq for MergeHead {
+    fn eq(&self, other: &MergeHead) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Head {}
+impl Eq for MergeHead {}
 
 /// Merges runs.
 pub(crate) struct Merge {
-    heads: BinaryHeap<Head>,
+    heads: BinaryHeap<MergeHead>,
     folder: PathBuf,
 }
 
@@ -190,7 +190,7 @@ impl Merge {
             let part = FilePart { file: Rc::clone(&written.file), at: start, end };
             let mut run = SortedRun { reader: BufReader::with_capacity(buffer, part) };
             if let Some((key, value_len)) = run.next().map_err(refused)? {
-                heads.push(Head { key, value_len, number, run });
+                heads.push(MergeHead { key, value_len, number, run });
             }
         }
         Ok(Merge { heads, folder })

@@ -7,8 +7,8 @@ use crate::bits::width;
 use crate::{Block, Found, guess};
 
 /// The smallest width of more keys than a window has, and the largest width with which every field is in four bytes.
-const LEAST: u32 = 6;
-const MOST: u32 = 25;
+const MIN: u32 = 6;
+const MAX: u32 = 25;
 
 /// The fields of a vector. A window has two vectors.
 const LANES: usize = 16;
@@ -42,11 +42,11 @@ impl FieldShuffle {
 }
 
 #[allow(clippy::indexing_slicing, reason = "indexes are constants")]
-static SHUFFLES: [FieldShuffle; (MOST - LEAST) as usize + 1] = {
-    let mut shuffles = [const { FieldShuffle::of(LEAST) }; (MOST - LEAST) as usize + 1];
-    let mut width = LEAST;
-    while width <= MOST {
-        shuffles[(width - LEAST) as usize] = FieldShuffle::of(width);
+static SHUFFLES: [FieldShuffle; (MAX - MIN) as usize + 1] = {
+    let mut shuffles = [const { FieldShuffle::of(MIN) }; (MAX - MIN) as usize + 1];
+    let mut width = MIN;
+    while width <= MAX {
+        shuffles[(width - MIN) as usize] = FieldShuffle::of(width);
         width += 1;
     }
     shuffles
@@ -61,7 +61,7 @@ compiled_for! { Vbmi,
     pub(super) fn find(block: &Block<u32>, bytes: &[u8], key: u32) -> Option<Found> {
         let (claimed, range) = (u32::from(block.extent), block.last - block.first);
         let fields = usize::from(block.count).checked_sub(1)?;
-        if !(LEAST..=MOST).contains(&claimed) || claimed != width(range.into()) || !(2 * LANES..=255).contains(&fields) {
+        if !(MIN..=MAX).contains(&claimed) || claimed != width(range.into()) || !(2 * LANES..=255).contains(&fields) {
             return None;
         }
         let sought = key - block.first;
@@ -71,7 +71,7 @@ compiled_for! { Vbmi,
         let at = first / 8 * claimed as usize;
         let window: &[u8; 64] = bytes.get(at..)?.first_chunk()?;
         let next: &[u8; 64] = bytes.get(at + LANES / 8 * claimed as usize..)?.first_chunk()?;
-        let shuffle = SHUFFLES.get((claimed - LEAST) as usize)?;
+        let shuffle = SHUFFLES.get((claimed - MIN) as usize)?;
         // SAFETY: this function is compiled for the level, and each array has the length of a vector.
         let (below, equal) = unsafe {
             let places = _mm512_load_si512(shuffle.bytes.as_ptr().cast());

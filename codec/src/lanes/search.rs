@@ -16,8 +16,8 @@ const WINDOW: usize = 2;
 
 /// The widths that these functions support. In narrower frames, a lane has no whole word. 256 different keys have 8
 /// bits or more.
-const LEAST: u32 = 7;
-const MOST: u32 = 32;
+const MIN: u32 = 7;
+const MAX: u32 = 32;
 
 /// The end of a row's fields. In the word at `high`, shifted up by `up`, the fields are the top bits. If bits are
 /// missing there, they are the top bits of the word before, at `low`.
@@ -68,14 +68,14 @@ impl RowWindow {
 /// The windows of each width by their first row. A window cannot begin with the last row, which has the window of the
 /// row before.
 #[allow(clippy::indexing_slicing, reason = "indexes are constants, or are compared with the length first")]
-static WINDOWS: [[RowWindow; ROWS]; (MOST - LEAST) as usize + 1] = {
-    let mut windows = [[RowWindow::of(LEAST, 0); ROWS]; (MOST - LEAST) as usize + 1];
-    let mut width = LEAST;
-    while width <= MOST {
+static WINDOWS: [[RowWindow; ROWS]; (MAX - MIN) as usize + 1] = {
+    let mut windows = [[RowWindow::of(MIN, 0); ROWS]; (MAX - MIN) as usize + 1];
+    let mut width = MIN;
+    while width <= MAX {
         let mut row = 0;
         while row < ROWS {
             let first = if row + WINDOW > ROWS { ROWS - WINDOW } else { row };
-            windows[(width - LEAST) as usize][row] = RowWindow::of(width, first);
+            windows[(width - MIN) as usize][row] = RowWindow::of(width, first);
             row += 1;
         }
         width += 1;
@@ -180,12 +180,12 @@ compiled_for! { Vbmi,
     pub(super) fn find(block: &Block<u32>, bytes: &[u8], key: u32) -> Option<Found> {
         let (claimed, range) = (u32::from(block.extent), block.last - block.first);
         let size = LANES * ROWS / 8 * claimed as usize;
-        if usize::from(block.count) != ROWS * LANES || claimed < LEAST || claimed != width(range.into()) || bytes.len() < size {
+        if usize::from(block.count) != ROWS * LANES || claimed < MIN || claimed != width(range.into()) || bytes.len() < size {
             return None;
         }
         let sought = key - block.first;
         let likely = guess::place(sought.into(), range.into(), claimed, ROWS * LANES);
-        let window = &WINDOWS[(claimed - LEAST) as usize][likely.saturating_sub(LANES / 2) / LANES % ROWS];
+        let window = &WINDOWS[(claimed - MIN) as usize][likely.saturating_sub(LANES / 2) / LANES % ROWS];
         // SAFETY: this function is compiled for the level, and the body is complete.
         let (below, not_above) =
             unsafe { compare(window, high_words(window, bytes.as_ptr()), bytes.as_ptr(), sought, claimed) };
@@ -204,14 +204,14 @@ compiled_for! { Vbmi,
         let rows = count.div_ceil(LANES);
         let lane_bytes = (rows * claimed as usize).div_ceil(8);
         let (words, tail) = (lane_bytes / 4, lane_bytes % 4);
-        let is_frame = (LEAST..=MOST).contains(&claimed) && claimed == width(range.into()) && body.len() >= LANES * lane_bytes;
+        let is_frame = (MIN..=MAX).contains(&claimed) && claimed == width(range.into()) && body.len() >= LANES * lane_bytes;
         if !is_frame || !(WINDOW..=ROWS).contains(&rows) || count == ROWS * LANES || words == 0 {
             return None;
         }
         let sought = key - block.first;
         let likely = guess::place(sought.into(), range.into(), claimed, count);
         let row = (likely.saturating_sub(LANES / 2) / LANES).min(rows - WINDOW);
-        let window = &WINDOWS[(claimed - LEAST) as usize][row];
+        let window = &WINDOWS[(claimed - MIN) as usize][row];
         // SAFETY: this function is compiled for the level, the body is complete, and it has a whole word.
         let (below, not_above) = unsafe {
             compare(window, high_words_of(window, body.as_ptr(), words, tail), body.as_ptr(), sought, claimed)

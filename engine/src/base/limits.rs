@@ -40,7 +40,7 @@ pub(crate) const LONG_KEY_TAIL: usize = 12;
 pub(crate) const LARGE_RECORD: usize = 12;
 
 /// The smallest number of bytes that a key counts as in [`max_record`].
-pub(crate) const LEAST_KEY: usize = 8;
+pub(crate) const MIN_COUNTED_KEY: usize = 8;
 
 /// The longest key in bytes that is stored whole in a page. Two fences and two entries of this size always fit in a
 /// page.
@@ -75,9 +75,9 @@ pub(crate) fn max_entry(page_size: usize) -> usize {
 }
 
 /// The length in bytes of the longest record beside a key of `key` bytes. A longer value goes to a run. A key counts as
-/// at least [`LEAST_KEY`] bytes, because the entry of a shorter key may also take that many.
+/// at least [`MIN_COUNTED_KEY`] bytes, because the entry of a shorter key may also take that many.
 pub(crate) fn max_record(page_size: usize, key: usize) -> usize {
-    max_entry(page_size).saturating_sub(key.clamp(LEAST_KEY, max_inline_key(page_size) + 1))
+    max_entry(page_size).saturating_sub(key.clamp(MIN_COUNTED_KEY, max_inline_key(page_size) + 1))
 }
 
 /// The length in bytes of the trailer that a store with slots keeps after each page: checksum, generation, turn,

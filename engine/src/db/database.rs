@@ -303,7 +303,7 @@ impl Database {
     pub fn maintain(&self) -> Result<bool> {
         self.shared.check_writable()?;
         // The other work can fail, or wait for a transaction.
-        self.shared.engine.sync_lazy()?;
+        self.shared.engine.sync_interval_commits()?;
         let wrote = self.shared.write_dirty_pages()?;
         Ok(self.shared.maintain(None)? || wrote)
     }

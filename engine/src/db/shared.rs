@@ -106,7 +106,7 @@ impl Shared {
     pub(crate) fn after_commit(&self, durability: Durability) -> Result<()> {
         let engine = &self.engine;
         if durability == Durability::Interval && !self.interval_syncs.request() {
-            engine.sync_lazy()?;
+            engine.sync_interval_commits()?;
         }
         let log_work = engine.is_checkpoint_due() || engine.is_segment_long();
         if log_work || engine.has_many_superseded_images() || engine.has_detached() || engine.has_overflowed() {

@@ -1,9 +1,9 @@
 //! [`DeviceDisk`] makes a disk of fixed size, such as a block device, look like a file: it has a length that can
 //! change, it reads as zeros where nothing was written, and it is empty at first.
 //!
-//! The device begins with two copies of its **mark**, each in a block of 4 KiB. The file follows.
+//! The device begins with two copies of the **device header**, each in a block of 4 KiB. The file follows.
 //!
-//! | at | bytes | field of a mark |
+//! | at | bytes | field of the device header |
 //! |---|---|---|
 //! | 0 | 8 | magic `DURADEV\n` |
 //! | 8 | 4 | version: 1 |
@@ -11,8 +11,8 @@
 //! | 16 | 8 | sequence |
 //! | 24 | 8 | length of the file |
 //!
-//! The length in the mark is often greater than that of the file. The bytes up to it were zeros before the mark was
-//! written, so that a cut of the power leaves zeros where a write was lost, as in a file. A mark is changed in one
+//! The length in the header is often greater than that of the file. The bytes up to it were zeros before the header was
+//! written, so that a cut of the power leaves zeros where a write was lost, as in a file. The header is changed in one
 //! order: the first copy, a sync, the second copy, a sync. So one of them is always durable.
 
 use super::{BLOCK, Disk, WriteKind};
@@ -29,23 +29,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const MAGIC: u64 = u64::from_le_bytes(*b"DURADEV\n");
 const VERSION: u32 = 1;
 const CHECKED: Range<usize> = 16..32;
-/// Bytes of both copies of the mark. The file begins after them.
+/// Bytes of both copies of the header. The file begins after them.
 const FRONT: u64 = 2 * BLOCK as u64;
-/// Bytes at the front and at the end of a device where other systems have their marks.
+/// Bytes at the front and at the end of a device where other systems have their headers.
 const SEARCHED: u64 = 1 << 20;
-/// Least and most bytes by which the length in the mark grows; between them a sixteenth of it.
+/// Least and most bytes by which the length in the header grows; between them a sixteenth of it.
 const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
 /// Bytes of zeros that are written together.
 const ZEROS: usize = 1 << 18;
 
-/// A mark.
+/// A device header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Mark {
+struct DeviceHeader {
     sequence: u64,
     len: u64,
 }
 
-impl Mark {
+impl DeviceHeader {
     fn encode(self) -> [u8; BLOCK] {
         let mut block = [0; BLOCK];
         put_u64(&mut block, 0, MAGIC);
@@ -57,12 +57,12 @@ impl Mark {
         block
     }
 
-    /// The mark in a block; `None` if there is none, or a damaged one.
-    fn decode(block: &[u8]) -> Option<Mark> {
+    /// The header in a block; `None` if there is none, or a damaged one.
+    fn decode(block: &[u8]) -> Option<DeviceHeader> {
         let is_sound = get_u64(block, 0) == MAGIC
             && get_u32(block, 12) == checksum(slice(block, CHECKED.start, CHECKED.end))
             && get_u32(block, 8) == VERSION;
-        is_sound.then(|| Mark { sequence: get_u64(block, 16), len: get_u64(block, 24) })
+        is_sound.then(|| DeviceHeader { sequence: get_u64(block, 16), len: get_u64(block, 24) })
     }
 }
 
@@ -70,10 +70,10 @@ impl Mark {
 struct DeviceState {
     /// The bytes from the length of the file up to here are zeros.
     zeros: u64,
-    mark: Mark,
-    /// The copies of the mark that are still to be written, in this order, with a sync after each.
+    header: DeviceHeader,
+    /// The copies of the header that are still to be written, in this order, with a sync after each.
     unwritten: Vec<usize>,
-    /// The file does not count yet: the mark says that it is empty.
+    /// The file does not count yet: the header says that it is empty.
     unfinished: bool,
 }
 
@@ -112,7 +112,7 @@ impl DeviceDisk {
     ///
     /// # Errors
     /// [`Error::NotADatabase`] if the device has other content, [`Error::CorruptMeta`] if it has become smaller than
-    /// the file or if both copies of its mark are damaged.
+    /// the file or if both copies of its header are damaged.
     pub fn open(device: Arc<dyn Disk>, path: &Path) -> Result<DeviceDisk> {
         let capacity = (device.size()? / BLOCK as u64 * BLOCK as u64).saturating_sub(FRONT);
         let mut front = [0; 2 * BLOCK];
@@ -121,13 +121,13 @@ impl DeviceDisk {
         }
         device.read_at(0, &mut front)?;
         let (first, second) = front.split_at(BLOCK);
-        let state = match (Mark::decode(first), Mark::decode(second)) {
+        let state = match (DeviceHeader::decode(first), DeviceHeader::decode(second)) {
             (None, None) if [first, second].iter().any(|copy| get_u64(copy, 0) == MAGIC) => {
-                return Err(corrupt("both copies of its mark are damaged".to_owned()));
+                return Err(corrupt("both copies of its header are damaged".to_owned()));
             }
             (None, None) => {
                 check_empty(&*device, path)?;
-                DeviceState::of(Mark { sequence: 0, len: 0 }, vec![0, 1])
+                DeviceState::of(DeviceHeader { sequence: 0, len: 0 }, vec![0, 1])
             }
             // The newer first copy may be in the cache only. Then the device still needs the second one.
             (Some(first), second) if second.is_some_and(|second| second.sequence < first.sequence) => {
@@ -137,7 +137,7 @@ impl DeviceDisk {
             // The first copy was synced before the second one was written.
             (Some(first), _) => DeviceState::of(first, vec![1, 0]),
         };
-        let len = state.mark.len;
+        let len = state.header.len;
         if len > capacity {
             return Err(corrupt(format!("it has {capacity} bytes, and the file on it {len}: it has become smaller")));
         }
@@ -162,10 +162,10 @@ impl DeviceDisk {
         sync().inspect_err(|_| self.failed.store(true, Ordering::Release))
     }
 
-    /// Writes the copies of the mark that are not written. Everything that was written before them is durable.
-    fn write_mark(&self, state: &mut DeviceState) -> Result<()> {
+    /// Writes the copies of the header that are not written. Everything that was written before them is durable.
+    fn write_header(&self, state: &mut DeviceState) -> Result<()> {
         while let Some(copy) = state.unwritten.first() {
-            let written = self.device.write_as(WriteKind::Superblock, (copy * BLOCK) as u64, &state.mark.encode());
+            let written = self.device.write_as(WriteKind::Superblock, (copy * BLOCK) as u64, &state.header.encode());
             // A part of it may have been written.
             written.inspect_err(|_| self.failed.store(true, Ordering::Release))?;
             self.sync_device()?;
@@ -174,13 +174,13 @@ impl DeviceDisk {
         Ok(())
     }
 
-    /// Makes the mark say that the file has this length.
-    fn mark(&self, state: &mut DeviceState, len: u64) -> Result<()> {
-        // The mark from which this process began comes first, so that one copy is durable.
-        self.write_mark(state)?;
-        state.mark = Mark { sequence: state.mark.sequence + 1, len };
+    /// Makes the header say that the file has this length.
+    fn write_length(&self, state: &mut DeviceState, len: u64) -> Result<()> {
+        // The header from which this process began comes first, so that one copy is durable.
+        self.write_header(state)?;
+        state.header = DeviceHeader { sequence: state.header.sequence + 1, len };
         state.unwritten = vec![0, 1];
-        self.write_mark(state)
+        self.write_header(state)
     }
 
     /// Makes sure that the file can have this length.
@@ -191,7 +191,7 @@ impl DeviceDisk {
         if len > self.capacity {
             return Err(self.full());
         }
-        self.write_mark(state)?;
+        self.write_header(state)?;
         let step = (state.zeros / 16).clamp(*GROWTH.start(), *GROWTH.end());
         let end = len.saturating_add(step).min(self.capacity);
         let zeros = vec![0; ZEROS];
@@ -203,7 +203,7 @@ impl DeviceDisk {
         }
         self.sync_device()?;
         if !state.unfinished {
-            self.mark(state, end)?;
+            self.write_length(state, end)?;
         }
         state.zeros = end;
         Ok(())
@@ -211,8 +211,8 @@ impl DeviceDisk {
 }
 
 impl DeviceState {
-    fn of(mark: Mark, unwritten: Vec<usize>) -> DeviceState {
-        DeviceState { zeros: mark.len, mark, unwritten, unfinished: mark.len == 0 }
+    fn of(header: DeviceHeader, unwritten: Vec<usize>) -> DeviceState {
+        DeviceState { zeros: header.len, header, unwritten, unfinished: header.len == 0 }
     }
 }
 
@@ -263,7 +263,7 @@ impl Disk for DeviceDisk {
 
     fn sync(&self) -> Result<()> {
         self.sync_device()?;
-        self.write_mark(&mut self.state.lock())
+        self.write_header(&mut self.state.lock())
     }
 
     fn sync_bytes(&self, offset: u64, bytes: &[u8]) -> Result<()> {
@@ -286,10 +286,10 @@ impl Disk for DeviceDisk {
             return Ok(());
         }
         self.len.store(len, Ordering::Release);
-        // The mark gets this length before the next sync returns, and before the bytes beyond it are overwritten.
+        // The header gets this length before the next sync returns, and before the bytes beyond it are overwritten.
         if !state.unfinished {
-            self.write_mark(&mut state)?;
-            state.mark = Mark { sequence: state.mark.sequence + 1, len };
+            self.write_header(&mut state)?;
+            state.header = DeviceHeader { sequence: state.header.sequence + 1, len };
             state.unwritten = vec![0, 1];
         }
         state.zeros = len;
@@ -321,7 +321,7 @@ impl Disk for DeviceDisk {
         self.sync()?;
         let mut state = self.state.lock();
         let zeros = state.zeros;
-        self.mark(&mut state, zeros)?;
+        self.write_length(&mut state, zeros)?;
         state.unfinished = false;
         Ok(())
     }
@@ -385,22 +385,22 @@ mod tests {
     }
 
     #[test]
-    fn one_damaged_mark_is_tolerated_and_two_are_reported() {
+    fn one_damaged_header_is_tolerated_and_two_are_reported() {
         let device = device(4);
         let disk = open(&device).unwrap();
         disk.write_at(0, b"kept").unwrap();
         disk.complete().unwrap();
         let len = disk.size().unwrap();
         for copy in [0, 1] {
-            let mut mark = [0; 32];
-            device.read_at(copy * 4096, &mut mark).unwrap();
+            let mut header = [0; 32];
+            device.read_at(copy * 4096, &mut header).unwrap();
             device.write_at(copy * 4096 + 16, &[0xff; 16]).unwrap();
             let disk = open(&device).unwrap();
             assert!(disk.size().unwrap() >= len && content(&disk)[..4] == *b"kept", "copy {copy}");
             disk.sync().unwrap();
             let mut again = [0; 32];
             device.read_at(copy * 4096, &mut again).unwrap();
-            assert_eq!(again, mark, "a sync writes the right copy again");
+            assert_eq!(again, header, "a sync writes the right copy again");
         }
         [0, 4096].iter().for_each(|copy| device.write_at(copy + 16, &[0xff; 16]).unwrap());
         assert!(matches!(open(&device), Err(Error::CorruptMeta { .. })));

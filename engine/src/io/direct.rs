@@ -21,9 +21,9 @@ use std::sync::Arc;
 /// The alignment of memory in bytes. A device that needs a larger one is not supported.
 pub(super) const ALIGNMENT: usize = 4096;
 /// The most bytes of one system call.
-const MOST_CALL: usize = 256 << 10;
+const MAX_CALL: usize = 256 << 10;
 /// The largest supported unit in bytes.
-pub(super) const MOST_UNIT: usize = MOST_CALL / 4;
+pub(super) const MAX_UNIT: usize = MAX_CALL / 4;
 /// How many buffers are kept for later requests.
 const KEPT: usize = 8;
 
@@ -131,7 +131,7 @@ impl DirectIo {
         let buffers =
             || if self.ahead.is_of_this_process() { Some(self.buffers.lock()) } else { self.buffers.try_lock() };
         let kept = buffers().and_then(|mut kept| kept.pop());
-        let mut buffer = kept.unwrap_or_else(|| Buffer::new(MOST_CALL));
+        let mut buffer = kept.unwrap_or_else(|| Buffer::new(MAX_CALL));
         let done = work(&mut buffer);
         if let Some(mut kept) = buffers().filter(|kept| kept.len() < KEPT) {
             kept.push(buffer);
@@ -146,7 +146,7 @@ impl DirectIo {
             return Ok(());
         }
         let mut at = offset;
-        let most = MOST_CALL - usize_of(self.unit);
+        let most = MAX_CALL - usize_of(self.unit);
         for part in buf.chunks_mut(most) {
             let end = at + part.len() as u64;
             let (start, stop) = self.widened(at, end);
@@ -173,7 +173,7 @@ impl DirectIo {
         while !rest.is_empty() && written.is_ok() {
             // All parts but the first begin at the start of a unit.
             let front = usize_of(at & (self.unit - 1));
-            let (part, behind) = rest.split_at(rest.len().min(MOST_CALL - front));
+            let (part, behind) = rest.split_at(rest.len().min(MAX_CALL - front));
             written = self.write_part(at, part);
             (at, rest) = (at + part.len() as u64, behind);
         }
@@ -182,7 +182,7 @@ impl DirectIo {
         written
     }
 
-    /// Writes at most [`MOST_CALL`] bytes, with the rest of the first and of the last unit as they are in the file.
+    /// Writes at most [`MAX_CALL`] bytes, with the rest of the first and of the last unit as they are in the file.
     fn write_part(&self, at: u64, part: &[u8]) -> Result<()> {
         let end = at + part.len() as u64;
         let (start, stop) = self.widened(at, end);
@@ -386,7 +386,7 @@ mod tests {
         /// It does the same as a file, but it can be longer, with zeros up to the end of its last unit.
         #[test]
         fn direct_io_agrees_with_buffered_io(
-            unit in prop::sample::select(vec![1usize, 512, 4096, MOST_UNIT]),
+            unit in prop::sample::select(vec![1usize, 512, 4096, MAX_UNIT]),
             steps in steps(),
         ) {
             let folder = tempfile::tempdir().unwrap();

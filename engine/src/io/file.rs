@@ -2,7 +2,7 @@
 //! keeps no buffers, and does not repeat a call that failed.
 
 use super::cached_reads::CachedReads;
-use super::direct::{DirectIo, MOST_UNIT};
+use super::direct::{DirectIo, MAX_UNIT};
 use super::{BLOCK, Disk, Opener, WriteKind};
 use crate::base::{Error, Result};
 use std::fs::{File, Metadata};
@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 /// which is a group of pages of the cache. A later small write into a folio processes all its blocks. A commit is such
 /// a write: its file already has zeros there, or is a spare file. With folios of 1 MiB such a write took three times as
 /// long as with folios of 64 KiB.
-const MOST_LOG_WRITE: usize = 64 << 10;
+const MAX_LOG_WRITE: usize = 64 << 10;
 
 /// A multiple of the size of every folio. The system does not remove a part of a folio from the file cache.
 const LARGEST_FOLIO: u64 = 2 << 20;
@@ -25,9 +25,9 @@ const LARGEST_FOLIO: u64 = 2 << 20;
 /// The unit of `st_blocks` in bytes. It does not depend on the block size of the file system.
 const STAT_BLOCK: u64 = 512;
 
-/// Bytes from `offset` to the next multiple of [`MOST_LOG_WRITE`], at which a folio can begin.
+/// Bytes from `offset` to the next multiple of [`MAX_LOG_WRITE`], at which a folio can begin.
 fn bytes_to_boundary(offset: u64) -> usize {
-    MOST_LOG_WRITE - usize::try_from(offset % MOST_LOG_WRITE as u64).unwrap_or(0)
+    MAX_LOG_WRITE - usize::try_from(offset % MAX_LOG_WRITE as u64).unwrap_or(0)
 }
 
 /// An open file.
@@ -205,7 +205,7 @@ impl Disk for FileDisk {
             return Ok(true);
         }
         let unit = system::direct_unit(&self.file);
-        if !unit.is_power_of_two() || unit > MOST_UNIT {
+        if !unit.is_power_of_two() || unit > MAX_UNIT {
             return Ok(false);
         }
         let failed = |e| self.io("cannot use direct I/O for", e);
@@ -453,7 +453,7 @@ mod tests {
     fn bytes_of_the_log_are_written_whole_in_pieces() {
         let folder = tempfile::tempdir().unwrap();
         let disk = file(&folder.path().join("f"));
-        let written: Vec<u8> = (0..2 * MOST_LOG_WRITE + 5).map(|at| (at % 251) as u8).collect();
+        let written: Vec<u8> = (0..2 * MAX_LOG_WRITE + 5).map(|at| (at % 251) as u8).collect();
         disk.write_as(WriteKind::Log, 3, &written).unwrap();
         let mut read = vec![0; written.len()];
         disk.read_at(3, &mut read).unwrap();

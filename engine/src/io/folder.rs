@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The number of links that are followed in a row before they are taken for a cycle. It is the limit of Linux.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// The descriptors below this one are those of the standard streams.
 const FIRST_DESCRIPTOR: RawFd = 3;
@@ -79,7 +79,7 @@ impl FileVolume {
         let mut file = path.to_owned();
         // The links that were followed, the last one at the end.
         let mut links = Vec::new();
-        for _ in 0..MOST_LINKS {
+        for _ in 0..MAX_LINKS {
             let bad = || Error::Option {
                 option: "path",
                 value: format!("{}", path.display()),

@@ -20,7 +20,7 @@ const STACK: usize = 128 << 10;
 /// The most bytes of one request.
 const PIECE: usize = 64 << 10;
 /// The most bytes of memory that are kept.
-const MOST_KEPT: usize = 8 << 20;
+const MAX_KEPT: usize = 8 << 20;
 /// A piece is old if more than this number of reads came after it: its reader has probably ended early.
 const OLD: u64 = 2048;
 
@@ -89,7 +89,7 @@ impl ReadAheadState {
 
     /// Removes old pieces until a piece of this length fits. Returns false if the others are not old.
     fn make_room(&mut self, len: usize) -> bool {
-        while self.kept + memory_of(len) > MOST_KEPT {
+        while self.kept + memory_of(len) > MAX_KEPT {
             let oldest = self.by_number.first_key_value().map(|(_, &offset)| offset);
             let begun = oldest.and_then(|offset| Some(self.pieces.get(&offset)?.begun));
             match (oldest, begun) {
@@ -347,28 +347,28 @@ mod tests {
 
     #[test]
     fn read_ahead_keeps_a_bounded_number_of_bytes_and_none_beyond_the_end() {
-        let ahead = FileReadAhead::new(file(3 * MOST_KEPT + 100));
+        let ahead = FileReadAhead::new(file(3 * MAX_KEPT + 100));
         let mut bytes = [0; 1];
-        ahead.begin(0, 2 * MOST_KEPT as u64);
-        ahead.begin(2 * MOST_KEPT as u64, 4 * MOST_KEPT as u64);
+        ahead.begin(0, 2 * MAX_KEPT as u64);
+        ahead.begin(2 * MAX_KEPT as u64, 4 * MAX_KEPT as u64);
         settle(&ahead);
         {
             let state = ahead.shared.state.lock();
             let lens: usize = state.pieces.values().map(|piece| memory_of(piece.len)).sum();
-            assert!(lens == state.kept && state.kept <= MOST_KEPT && state.by_number.len() == state.pieces.len());
+            assert!(lens == state.kept && state.kept <= MAX_KEPT && state.by_number.len() == state.pieces.len());
         }
         assert!(
-            ahead.take(0, &mut bytes) && !ahead.take(2 * MOST_KEPT as u64, &mut bytes),
+            ahead.take(0, &mut bytes) && !ahead.take(2 * MAX_KEPT as u64, &mut bytes),
             "those that are needed stay"
         );
-        (0..OLD).for_each(|_| assert!(!ahead.take(2 * MOST_KEPT as u64, &mut bytes)));
-        ahead.begin(2 * MOST_KEPT as u64, 4 * MOST_KEPT as u64);
+        (0..OLD).for_each(|_| assert!(!ahead.take(2 * MAX_KEPT as u64, &mut bytes)));
+        ahead.begin(2 * MAX_KEPT as u64, 4 * MAX_KEPT as u64);
         settle(&ahead);
-        assert!(!ahead.take(0, &mut bytes) && ahead.take(2 * MOST_KEPT as u64, &mut bytes), "old pieces make room");
+        assert!(!ahead.take(0, &mut bytes) && ahead.take(2 * MAX_KEPT as u64, &mut bytes), "old pieces make room");
         ahead.forget(0, u64::MAX);
-        ahead.begin(3 * MOST_KEPT as u64, 3 * MOST_KEPT as u64 + 4096);
+        ahead.begin(3 * MAX_KEPT as u64, 3 * MAX_KEPT as u64 + 4096);
         settle(&ahead);
-        assert!(!ahead.take(3 * MOST_KEPT as u64, &mut bytes), "the file ends in this piece");
+        assert!(!ahead.take(3 * MAX_KEPT as u64, &mut bytes), "the file ends in this piece");
     }
 
     #[test]

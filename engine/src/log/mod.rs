@@ -3,7 +3,7 @@
 //! The layer knows bytes and LSNs only. The format is in `docs/format/log.md`.
 //!
 //! * `batch`: the bytes of one batch.
-//! * `segment`: names and headers of the files. `survey`: which files of a volume belong to the log.
+//! * `segment`: names and headers of the files. `files`: which files of a volume belong to the log.
 //! * `writer`: [`Log`], with append and reserve. `tail`: the writes to its last segment. `group_commit`: one sync for
 //!   all threads that wait. `rotation`: how segments are begun, used again and removed.
 //! * `reader`: [`LogReader`], which reads the batches up to the valid end. `damage`: whether that end is a torn tail.
@@ -19,12 +19,12 @@
 //! batches. A clean close first writes a superblock that needs no log, and then calls [`Log::remove_all`].
 mod batch;
 mod damage;
+mod files;
 mod group_commit;
 mod reader;
 mod resume;
 mod rotation;
 mod segment;
-mod survey;
 mod tail;
 mod window;
 mod writer;

@@ -1,8 +1,8 @@
 //! [`LogReader`] reads the log batch by batch, up to the end of the valid batches.
 
 use super::batch::{BATCH_HEADER, Batch, BatchHeader};
+use super::files::LogFiles;
 use super::segment::{self, SEGMENT_HEADER, SegmentHeader};
-use super::survey::LogSurvey;
 use super::window::FileWindow;
 use super::{DEVICE_BLOCK, LogConfig, LogPosition, LogShape, damage};
 use crate::base::{Error, Lsn, Result};
@@ -36,18 +36,18 @@ pub fn read_damaged(config: LogConfig, from: LogPosition, known_durable: Lsn) ->
 
 /// A reader at `from`. Its `damage` is set if the header of a later segment is damaged.
 fn begin(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Option<LogReader>> {
-    let survey = LogSurvey::take(&config)?;
-    if survey.ours.is_empty() && survey.damaged.is_none() {
+    let files = LogFiles::read(&config)?;
+    if files.ours.is_empty() && files.damaged.is_none() {
         return Ok(None);
     }
-    let damage = survey.damaged_last().map(|number| {
+    let damage = files.damaged_last().map(|number| {
         let segment = config.volume.path(&segment::name(&config, number));
         Error::CorruptLog { lsn: from.lsn, what: damaged_header(&segment) }
     });
-    let plan = survey.plan(from);
+    let plan = files.plan(from);
     let Some(&first) = plan.first() else {
-        let log = config.volume.path(&segment::name(&config, survey.highest));
-        return Err(match survey.damaged {
+        let log = config.volume.path(&segment::name(&config, files.highest));
+        return Err(match files.damaged {
             Some(number) => {
                 let segment = config.volume.path(&segment::name(&config, number));
                 Error::CorruptLog { lsn: from.lsn, what: damaged_header(&segment) }
@@ -63,7 +63,7 @@ fn begin(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Opt
         bytes: 0,
         end: LogEnd { lsn: first.start, epoch: first.epoch, chain: first.chain },
         config,
-        survey,
+        files,
         plan,
         index: 0,
         from,
@@ -111,7 +111,7 @@ pub(super) struct UnsyncedBatch {
 #[derive(Debug)]
 pub struct LogReader {
     pub(super) config: LogConfig,
-    pub(super) survey: LogSurvey,
+    pub(super) files: LogFiles,
     /// The segments to read, in order. Each is read up to the start of the next.
     pub(super) plan: Vec<SegmentHeader>,
     index: usize,

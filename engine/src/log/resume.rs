@@ -4,7 +4,7 @@
 use super::DEVICE_BLOCK;
 use super::reader::LogReader;
 use super::segment::{self, SegmentHeader};
-use super::tail::Older;
+use super::tail::OldSegment;
 use super::window::FileWindow;
 use super::writer::Log;
 use crate::base::{Error, Result};
@@ -33,36 +33,42 @@ impl Log {
         secured?;
         let (end, config) = (reader.end_state(), reader.config.clone());
         let header = SegmentHeader {
-            epoch: reader.survey.next_epoch(reader.from.epoch),
-            number: segment::number_after(&config, reader.survey.highest)?,
+            epoch: reader.files.next_epoch(reader.from.epoch),
+            number: segment::number_after(&config, reader.files.highest)?,
             shape: config.shape,
             has_next: false,
             start: end.lsn,
             chain: end.chain,
         };
         let ends = reader.plan.iter().skip(1).map(|next| next.start);
-        let mut older: Vec<Older> = reader
+        let mut old_segments: Vec<OldSegment> = reader
             .plan
             .iter()
             .zip(ends)
-            .map(|(header, end)| Older { number: header.number, end, len: 0, begun: None, cut: false })
+            .map(|(header, end)| OldSegment { number: header.number, end, len: 0, begun: None, cut: false })
             .collect();
-        let listed: Vec<u32> = older.iter().map(|older| older.number).collect();
+        let listed: Vec<u32> = old_segments.iter().map(|segment| segment.number).collect();
         // Segments that the reader did not need are removed together with the last segment that it read.
-        let (ours, cut) = (reader.survey.ours.iter().map(|header| (header.number, false)), reader.survey.cut.iter());
+        let (ours, cut) = (reader.files.ours.iter().map(|header| (header.number, false)), reader.files.cut.iter());
         let rest = ours.chain(cut.map(|number| (*number, true)));
         let rest = rest.filter(|(number, _)| !listed.contains(number));
-        older.extend(rest.map(|(number, cut)| Older { number, end: header.start, len: 0, begun: None, cut }));
+        old_segments.extend(rest.map(|(number, cut)| OldSegment {
+            number,
+            end: header.start,
+            len: 0,
+            begun: None,
+            cut,
+        }));
         give_back_space(&reader)?;
-        Log::begin(config, header, older)
+        Log::begin(config, header, old_segments)
     }
 }
 
 /// Frees the space of the last segment after its end, and that of spare files. Nothing more is appended to this
 /// segment, and on a full device the new segment needs the space. The batches that are cut off were never acknowledged.
 fn give_back_space(reader: &LogReader) -> Result<()> {
-    let LogReader { config, survey, plan, .. } = reader;
-    for number in &survey.spare {
+    let LogReader { config, files, plan, .. } = reader;
+    for number in &files.spare {
         config.volume.remove(&segment::name(config, *number))?;
     }
     let Some(last) = plan.last() else { return Ok(()) };

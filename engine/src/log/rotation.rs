@@ -23,7 +23,7 @@ use super::LogConfig;
 use super::batch::MAX_PAYLOAD;
 use super::group_commit::GroupCommit;
 use super::segment::{self, SEGMENT_HEADER, SegmentFile, SegmentHeader};
-use super::tail::{Older, Tail};
+use super::tail::{OldSegment, Tail};
 use super::writer::Log;
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, Result, checksum::chained};
@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The most spare files.
-const MOST_SPARES: usize = 8;
+const MAX_SPARES: usize = 8;
 
 /// The next segment, as far as it is prepared.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(super) struct Rotation {
     /// The number of the next segment.
     next_number: u32,
     /// The spare files that this log has made, the longest one at the end.
-    spares: Vec<Spare>,
+    spares: Vec<SpareFile>,
     /// The most bytes of all spare files.
     most_spare: u64,
     /// The most bytes of segments that one checkpoint has lately made unnecessary.
@@ -51,7 +51,7 @@ pub(super) struct Rotation {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Spare {
+struct SpareFile {
     /// The number of the segment that it was.
     number: u32,
     /// Bytes of the file.
@@ -71,7 +71,7 @@ impl Rotation {
     /// The most bytes of another spare file.
     fn room(&self) -> u64 {
         let (held, most) = self.held_and_most();
-        if self.spares.len() < MOST_SPARES { most.saturating_sub(held) } else { 0 }
+        if self.spares.len() < MAX_SPARES { most.saturating_sub(held) } else { 0 }
     }
 
     /// Notes how many bytes of segments a checkpoint has made unnecessary. Spare files have at most as many, or half as
@@ -88,7 +88,7 @@ impl Rotation {
         surplus
     }
 
-    fn add(&mut self, spare: Spare) {
+    fn add(&mut self, spare: SpareFile) {
         self.spares.push(spare);
         self.spares.sort_unstable_by_key(|spare| spare.len);
     }
@@ -147,7 +147,7 @@ impl Log {
     }
 
     /// Creates the first segment of an epoch.
-    pub(super) fn begin(config: LogConfig, mut header: SegmentHeader, older: Vec<Older>) -> Result<Log> {
+    pub(super) fn begin(config: LogConfig, mut header: SegmentHeader, old_segments: Vec<OldSegment>) -> Result<Log> {
         let disk;
         (header.number, disk) = segment::create_empty(&config, header.number)?;
         config.volume.sync()?;
@@ -167,7 +167,7 @@ impl Log {
             group: GroupCommit::new(header.start),
             most_payload: AtomicUsize::new(MAX_PAYLOAD),
             rotation: Mutex::new(Rotation::new(segment::number_after(&config, header.number)?)),
-            tail: Mutex::new(Tail::new(disk, header, 0, older)),
+            tail: Mutex::new(Tail::new(disk, header, 0, old_segments)),
             config,
         })
     }
@@ -220,7 +220,7 @@ impl Log {
             Err(error) => Err(error),
         };
         if next.is_ok() {
-            unusable.iter().try_for_each(|spare: &Spare| self.give_up(spare.number))?;
+            unusable.iter().try_for_each(|spare: &SpareFile| self.give_up(spare.number))?;
         } else {
             unusable.into_iter().for_each(|spare| rotation.add(spare));
         }
@@ -229,7 +229,7 @@ impl Log {
 
     /// Makes a spare file the file of the next segment. Adds the files that cannot be used to `unusable`. Returns
     /// `None` if no spare file can be used.
-    fn next_spare(&self, rotation: &mut Rotation, unusable: &mut Vec<Spare>) -> Result<Option<NextFile>> {
+    fn next_spare(&self, rotation: &mut Rotation, unusable: &mut Vec<SpareFile>) -> Result<Option<NextFile>> {
         while let Some(spare) = rotation.spares.pop() {
             let taken = segment::take_spare(&self.config, spare.number, rotation.next_number);
             let Ok(Some((number, disk))) = taken.inspect_err(|cause| {
@@ -283,10 +283,10 @@ impl Log {
         if let Err(error) = synced.and_then(|()| segment::write_header(&self.config, &*next.disk, &header)) {
             return Err(leader.fail(&error));
         }
-        next.older = std::mem::take(&mut tail.older);
+        next.old_segments = std::mem::take(&mut tail.old_segments);
         let before = SegmentHeader { has_next: true, ..tail.header };
         let (number, begun) = (before.number, Some(before));
-        next.older.push(Older { number, end: start, len: tail.offset, begun, cut: false });
+        next.old_segments.push(OldSegment { number, end: start, len: tail.offset, begun, cut: false });
         let mut old = std::mem::replace(&mut *tail, next);
         self.begun_at.store(self.written(), Ordering::Release);
         drop(tail);
@@ -306,15 +306,16 @@ impl Log {
     /// needed. All of it is durable on return.
     pub fn remove_before(&self, lsn: Lsn) -> Result<()> {
         self.group.check()?;
-        let past: Vec<Older> = self.tail.lock().older.iter().filter(|older| older.end <= lsn).copied().collect();
-        let numbers: Vec<u32> = past.iter().map(|older| older.number).collect();
+        let past: Vec<OldSegment> =
+            self.tail.lock().old_segments.iter().filter(|segment| segment.end <= lsn).copied().collect();
+        let numbers: Vec<u32> = past.iter().map(|segment| segment.number).collect();
         if past.is_empty() {
             return Ok(());
         }
         let mut rotation = self.rotation.lock();
-        let mut rest = self.ours(&rotation.note_excess_segments(past.iter().map(|older| older.len).sum()));
+        let mut rest = self.ours(&rotation.note_excess_segments(past.iter().map(|segment| segment.len).sum()));
         for number in self.ours(&numbers) {
-            let begun = past.iter().find(|older| older.number == number).and_then(|older| older.begun);
+            let begun = past.iter().find(|segment| segment.number == number).and_then(|segment| segment.begun);
             match begun.map_or(Ok(false), |begun| self.keep(&mut rotation, &begun)) {
                 Ok(true) => {}
                 Err(stopped @ Error::Poisoned { .. }) => return Err(stopped),
@@ -322,7 +323,7 @@ impl Log {
             }
         }
         self.remove(&rest)?;
-        self.tail.lock().older.retain(|older| !numbers.contains(&older.number));
+        self.tail.lock().old_segments.retain(|segment| !numbers.contains(&segment.number));
         Ok(())
     }
 
@@ -334,7 +335,7 @@ impl Log {
         }
         let Some((disk, len)) = segment::make_spare(&self.config, segment, room)? else { return Ok(false) };
         self.stop_unless(disk.sync())?;
-        rotation.add(Spare { number: segment.number, len });
+        rotation.add(SpareFile { number: segment.number, len });
         Ok(true)
     }
 
@@ -413,8 +414,8 @@ impl Log {
     fn ours(&self, numbers: &[u32]) -> Vec<u32> {
         let (known, cut): (Vec<u32>, Vec<u32>) = {
             let tail = self.tail.lock();
-            let cut = tail.older.iter().filter(|older| older.cut).map(|older| older.number).collect();
-            (tail.older.iter().map(|older| older.number).chain([tail.header.number]).collect(), cut)
+            let cut = tail.old_segments.iter().filter(|segment| segment.cut).map(|segment| segment.number).collect();
+            (tail.old_segments.iter().map(|segment| segment.number).chain([tail.header.number]).collect(), cut)
         };
         let is_ours = |number: &u32| match segment::inspect(&self.config, *number) {
             Ok(SegmentFile::Ours(_) | SegmentFile::Spare) => true,

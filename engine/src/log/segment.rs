@@ -1,4 +1,4 @@
-//! Names and headers of the segment files. `survey` decides which files belong to the log; `writer` and `reader` handle
+//! Names and headers of the segment files. `files` decides which files belong to the log; `writer` and `reader` handle
 //! the batches after the header.
 //!
 //! | at | bytes | field |

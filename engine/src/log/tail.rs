@@ -25,7 +25,7 @@ pub(super) struct Tail {
     reserved: u64,
     /// The file offset up to which the last caller of [`Log::reserve`] relies on the reservation.
     pub(super) promised: u64,
-    pub(super) older: Vec<Older>,
+    pub(super) old_segments: Vec<OldSegment>,
     /// The length of the file. After `offset` are zeros, or old bytes of an earlier segment.
     filled: u64,
     /// A buffer for a batch and the zeros after it.
@@ -34,7 +34,7 @@ pub(super) struct Tail {
 
 /// A segment that is complete and is not written again.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Older {
+pub(super) struct OldSegment {
     pub(super) number: u32,
     pub(super) end: Lsn,
     /// Bytes up to the end of its last batch; 0 if this log did not begin it.
@@ -47,9 +47,19 @@ pub(super) struct Older {
 
 impl Tail {
     /// The end of a segment without batches. All of the first `filled` bytes of its file are allocated.
-    pub(super) fn new(disk: Arc<dyn Disk>, header: SegmentHeader, filled: u64, older: Vec<Older>) -> Tail {
+    pub(super) fn new(disk: Arc<dyn Disk>, header: SegmentHeader, filled: u64, old_segments: Vec<OldSegment>) -> Tail {
         let (chain, offset, blocks) = (header.chain, SEGMENT_HEADER, Vec::new());
-        Tail { disk, header, offset, chain, reserved: filled, promised: 0, older, filled: filled.max(offset), blocks }
+        Tail {
+            disk,
+            header,
+            offset,
+            chain,
+            reserved: filled,
+            promised: 0,
+            old_segments,
+            filled: filled.max(offset),
+            blocks,
+        }
     }
 
     /// Writes a batch at the end. In a sparse log the rest of its last block is written, too.

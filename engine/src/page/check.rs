@@ -168,7 +168,7 @@ impl<'a> Page<'a> {
         if self.is_inner() {
             let mut bare = Vec::new();
             list.append(0, &mut bare);
-            ensure(bytes::are_zero(&bare) && self.keys().bare_len_is_valid(bare.len()), || {
+            ensure(bytes::are_zero(&bare) && self.keys().first_key_len_is_valid(bare.len()), || {
                 "the first key of an inner page is not its bare prefix".into()
             })?;
         }

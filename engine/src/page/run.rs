@@ -32,7 +32,8 @@ pub fn insert_run(page: &mut [u8], entries: &[NewEntry<'_>], lsn: Lsn) -> Result
         let Some(rest) = entries.get(done..).filter(|rest| !rest.is_empty()) else { break };
         let view = Page::new(page);
         let asked =
-            keys::together(view.keys(), view.key_bytes(), view.count(), rest.iter().map(|entry| entry.key)).max(1);
+            keys::count_in_one_block(view.keys(), view.key_bytes(), view.count(), rest.iter().map(|entry| entry.key))
+                .max(1);
         let some = insert_some(page, rest.get(..asked).unwrap_or(rest), done)?;
         done += some;
         if some < asked {

@@ -4,9 +4,9 @@
 //! `docs/query.md` describes the aggregates. This layer knows neither page layouts nor versions. The crate
 //! `duramen-query` parses queries that are text.
 
+mod accumulator;
 mod number;
 mod run;
-mod tally;
 #[cfg(test)]
 mod tests;
 
@@ -23,9 +23,9 @@ use std::ops::RangeBounds;
 /// The default limit of numbers that a query keeps in memory: about 50 MB.
 ///
 /// ```
-/// assert_eq!(duramen::query::MOST_NUMBERS, 1 << 20);
+/// assert_eq!(duramen::query::MAX_NUMBERS, 1 << 20);
 /// ```
-pub const MOST_NUMBERS: u64 = 1 << 20;
+pub const MAX_NUMBERS: u64 = 1 << 20;
 
 /// A column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +137,7 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
 
     fn over(table: &'t ReadOnlyUntypedTable) -> Query<'t, K, V> {
         let (range, threads) = (KeyRange::default(), processors());
-        Query { table, range, filter: None, threads, most: MOST_NUMBERS, of: PhantomData }
+        Query { table, range, filter: None, threads, most: MAX_NUMBERS, of: PhantomData }
     }
 
     /// Selects the entries with keys in this range.
@@ -198,7 +198,7 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
     }
 
     /// The limit of numbers that the query keeps in memory for [`Aggregate::Distinct`], [`Aggregate::CountDistinct`],
-    /// [`Aggregate::Top`] and [`Aggregate::Bottom`]. The default is [`MOST_NUMBERS`]. A number takes about 50 bytes.
+    /// [`Aggregate::Top`] and [`Aggregate::Bottom`]. The default is [`MAX_NUMBERS`]. A number takes about 50 bytes.
     ///
     /// ```
     /// use duramen::query::{Aggregate, Column, Query};

@@ -3,13 +3,13 @@
 //! In a leaf that has not changed since the snapshot, the block headers answer what they can, and blocks are summed in
 //! compressed form. Entries are decoded one by one only if a predicate or a value needs it.
 
+use super::accumulator::{Accumulator, Needs};
 use super::number::{Number, NumberType};
-use super::tally::{Needs, Tally};
 use super::{Aggregate, Column, Outcome};
 use crate::base::{Error, Result};
 use crate::db::ReadOnlyUntypedTable;
 use crate::page::{KeyWindow, Page, Record};
-use crate::txn::{Cursor, Engine, KeyRange, Latched, View, VisibleEntries, large};
+use crate::txn::{Cursor, Engine, KeyRange, Latched, ReadView, VisibleEntries, large};
 use std::borrow::Cow;
 use std::ops::{Bound, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,13 +45,13 @@ struct Columns {
 /// The results of one thread.
 struct Totals {
     count: u64,
-    tallies: [Tally; 2],
+    accumulators: [Accumulator; 2],
 }
 
 impl Totals {
     /// The number of numbers that are kept.
     fn numbers(&self) -> u64 {
-        self.tallies.iter().map(Tally::numbers).sum()
+        self.accumulators.iter().map(Accumulator::numbers).sum()
     }
 }
 
@@ -78,7 +78,10 @@ impl Columns {
     fn found(&self) -> Totals {
         let [key, value] = self.types;
         let [of_key, of_value] = self.needs;
-        Totals { count: 0, tallies: [Tally::new("keys", key, of_key), Tally::new("values", value, of_value)] }
+        Totals {
+            count: 0,
+            accumulators: [Accumulator::new("keys", key, of_key), Accumulator::new("values", value, of_value)],
+        }
     }
 }
 
@@ -126,11 +129,11 @@ fn shortcut(table: &ReadOnlyUntypedTable, plan: &QueryPlan<'_>, columns: &Column
         let (engine, tree, snapshot) = table.source();
         let bounds = plan.range.clone();
         let upper = bounds.upper.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut cursor = Cursor::new(engine, *tree, View::At(snapshot), Bound::Included(bounds.lower), upper);
+        let mut cursor = Cursor::new(engine, *tree, ReadView::Snapshot(snapshot), Bound::Included(bounds.lower), upper);
         let mut keys = Vec::with_capacity(2);
         keys.extend(cursor.next()?.map(|(key, _)| of.read(key)));
         keys.extend(cursor.next_back()?.map(|(key, _)| of.read(key)));
-        keys.into_iter().for_each(|key| found.tallies[0].add_extreme(key));
+        keys.into_iter().for_each(|key| found.accumulators[0].add_extreme(key));
     }
     Ok(Some(found))
 }
@@ -174,9 +177,9 @@ fn of_parts(
     let founds = side_by_side(parts, Builder::new, &one);
     let mut all = columns.found();
     for found in founds {
-        let Totals { count, tallies } = found?;
+        let Totals { count, accumulators } = found?;
         all.count += count;
-        for (all, one) in all.tallies.iter_mut().zip(tallies) {
+        for (all, one) in all.accumulators.iter_mut().zip(accumulators) {
             all.join(one);
         }
     }
@@ -251,9 +254,9 @@ impl Scan<'_> {
         }
         self.found.count += 1;
         let columns = self.columns.needs.iter().zip(&self.columns.types).zip([key, &value]);
-        for (((needs, of), bytes), tally) in columns.zip(&mut self.found.tallies) {
+        for (((needs, of), bytes), accumulator) in columns.zip(&mut self.found.accumulators) {
             if let (true, Some(of)) = (needs.any(), of) {
-                tally.add(of.read(bytes));
+                accumulator.add(of.read(bytes));
             }
         }
         Ok(())
@@ -279,7 +282,7 @@ impl Scan<'_> {
             let mut bytes = Vec::with_capacity(16);
             for slot in [slots.start, slots.end - 1] {
                 page.key_into(slot, &mut bytes);
-                self.found.tallies[0].add_extreme(of.read(&bytes));
+                self.found.accumulators[0].add_extreme(of.read(&bytes));
             }
         }
         if let (true, Some(of)) = (key.sum, of_key) {
@@ -287,14 +290,14 @@ impl Scan<'_> {
         }
         if let (true, Some(of)) = (value.any(), of_value) {
             for slot in slots {
-                self.found.tallies[1].add(of.read(page.record(slot).bytes));
+                self.found.accumulators[1].add(of.read(page.record(slot).bytes));
             }
         }
         Ok(())
     }
 
     fn sum_keys(&mut self, page: Page<'_>, slots: Range<usize>, of: NumberType) -> Result<()> {
-        let tally = &mut self.found.tallies[0];
+        let accumulator = &mut self.found.accumulators[0];
         // The bytes that are read in this leaf are prefetched in the next one, whose blocks most likely have the same
         // positions. The processor itself prefetches within 4 KiB only.
         let ahead = || {
@@ -306,38 +309,38 @@ impl Scan<'_> {
             let mut key = Vec::with_capacity(16);
             for slot in slots.clone() {
                 self.window.key_into(page, slot, &mut key);
-                tally.add_sum(of.read(&key));
+                accumulator.add_sum(of.read(&key));
             }
-            tally.count += slots.len() as u64;
+            accumulator.count += slots.len() as u64;
             return Ok(());
         };
-        tally.count += slots.len() as u64;
+        accumulator.count += slots.len() as u64;
         let sum = match of {
             // At most 65,535 keys of 64 bits: nothing here reaches 2^127.
             NumberType::Signed(_) => Number::Signed(sum.wrapping_sub(of.bias() * slots.len() as u128).cast_signed()),
             NumberType::Unsigned(_) | NumberType::Float(_) => Number::Unsigned(sum),
         };
-        tally.add_sum(sum);
+        accumulator.add_sum(sum);
         Ok(())
     }
 }
 
 fn outcome(aggregate: &Aggregate, found: &Totals) -> Result<Outcome> {
-    let [key, value] = &found.tallies;
-    let tally = |column: Column| if column == Column::Key { key } else { value };
+    let [key, value] = &found.accumulators;
+    let accumulator = |column: Column| if column == Column::Key { key } else { value };
     let number = |number: Option<Number>| number.map_or(Outcome::Nothing, Outcome::Number);
     Ok(match *aggregate {
         Aggregate::Count | Aggregate::CountDistinct(Column::Key) => {
             Outcome::Number(Number::Unsigned(u128::from(found.count)))
         }
         Aggregate::CountDistinct(Column::Value) => Outcome::Number(Number::Unsigned(value.distinct.len() as u128)),
-        Aggregate::Sum(column) => Outcome::Number(tally(column).total()?),
-        Aggregate::Average(column) => number(tally(column).average()),
-        Aggregate::Min(column) => number(tally(column).min),
-        Aggregate::Max(column) => number(tally(column).max),
-        Aggregate::Distinct(column) => Outcome::List(tally(column).distinct.iter().copied().collect()),
-        Aggregate::Top(column, most) => Outcome::List(tally(column).top(most)),
-        Aggregate::Bottom(column, most) => Outcome::List(tally(column).bottom(most)),
+        Aggregate::Sum(column) => Outcome::Number(accumulator(column).total()?),
+        Aggregate::Average(column) => number(accumulator(column).average()),
+        Aggregate::Min(column) => number(accumulator(column).min),
+        Aggregate::Max(column) => number(accumulator(column).max),
+        Aggregate::Distinct(column) => Outcome::List(accumulator(column).distinct.iter().copied().collect()),
+        Aggregate::Top(column, most) => Outcome::List(accumulator(column).top(most)),
+        Aggregate::Bottom(column, most) => Outcome::List(accumulator(column).bottom(most)),
     })
 }
 

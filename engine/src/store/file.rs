@@ -1,7 +1,7 @@
 //! The file of a database, for every store: the two superblocks at its front, its syncs, and the counts of its writes.
 //! The bytes after the superblocks belong to the store.
 
-use super::superblock::{self, Chosen, FRONT, ID_SLACK, Meta, OtherSuperblock, SUPERBLOCK, Superblock};
+use super::superblock::{self, CurrentSuperblock, FRONT, ID_SLACK, Meta, OtherSuperblock, SUPERBLOCK, Superblock};
 use super::syncs::Syncs;
 use super::totals::{StoreCounters, WriteTotals};
 use super::{StoreKind, StoreOptions};
@@ -19,10 +19,11 @@ pub struct DatabaseFile {
     page_size: usize,
     kind: StoreKind,
     /// The valid superblock. Locked during a whole checkpoint or superblock write.
-    current: Mutex<Chosen>,
+    current: Mutex<CurrentSuperblock>,
     /// Both superblocks have at least this high water; 0 as long as that of one is unknown.
     high_water: AtomicU32,
-    /// The greatest high water that [`DatabaseFile::make_known`] was called with: no later superblock may have less.
+    /// The greatest high water that [`DatabaseFile::raise_high_water`] was called with: no later superblock may have
+    /// less.
     raised: AtomicU32,
     syncs: Syncs,
     counters: StoreCounters,
@@ -49,7 +50,11 @@ impl DatabaseFile {
         let second = Superblock { sequence: 2, ..first.clone() };
         disk.write_as(WriteKind::Superblock, 0, &[first.encode(), second.encode()].concat())?;
         disk.sync()?;
-        Ok(DatabaseFile::of(disk, path, Chosen { superblock: second, slot: 1, other: OtherSuperblock::Same }))
+        Ok(DatabaseFile::of(
+            disk,
+            path,
+            CurrentSuperblock { superblock: second, slot: 1, other: OtherSuperblock::Same },
+        ))
     }
 
     /// Reads the superblocks. Nothing is written.
@@ -63,7 +68,7 @@ impl DatabaseFile {
     }
 
     /// The file whose valid superblock is this one.
-    pub(super) fn of(disk: Arc<dyn Disk>, path: &Path, current: Chosen) -> DatabaseFile {
+    pub(super) fn of(disk: Arc<dyn Disk>, path: &Path, current: CurrentSuperblock) -> DatabaseFile {
         let counters = StoreCounters::default();
         DatabaseFile {
             disk: Arc::new(CountedDisk::data(disk, counters.writes.clone())),
@@ -172,18 +177,18 @@ impl DatabaseFile {
     }
 
     /// Takes the right to write the next superblock, and to write before it what it will refer to.
-    pub(super) fn change(&self) -> Result<Change<'_>> {
+    pub(super) fn begin_update(&self) -> Result<SuperblockUpdate<'_>> {
         let current = self.current.lock();
         self.check_failed()?;
-        Ok(Change { file: self, current })
+        Ok(SuperblockUpdate { file: self, current })
     }
 
     /// Writes a superblock with the store's bytes unchanged: to mark a clean database as in use, or the other way
     /// round. Returns once it is durable.
     pub fn write_meta(&self, meta: Meta) -> Result<()> {
-        let mut change = self.change()?;
-        let store_header = change.store_header().to_vec();
-        change.write(meta, store_header)
+        let mut update = self.begin_update()?;
+        let store_header = update.store_header().to_vec();
+        update.write(meta, store_header)
     }
 
     /// Makes the superblock that was chosen at opening durable, in both slots. Call it before anything else is written.
@@ -195,16 +200,16 @@ impl DatabaseFile {
     /// whatever the older one refers to must not be overwritten, nor its log removed.
     ///
     /// `log_follows`: the log has commits that this superblock does not have, see [`Meta::log_follows`].
-    pub fn secure(&self, log_follows: bool) -> Result<()> {
-        let mut change = self.change()?;
+    pub fn make_superblock_durable(&self, log_follows: bool) -> Result<()> {
+        let mut update = self.begin_update()?;
         // Another program may have put the file here, as a copy, and no sync may have covered its bytes.
         self.sync()?;
-        self.write_superblock(change.current.slot, &change.current.superblock)?;
-        if change.current.other == OtherSuperblock::Same {
+        self.write_superblock(update.current.slot, &update.current.superblock)?;
+        if update.current.other == OtherSuperblock::Same {
             return Ok(());
         }
-        let Superblock { meta, store_header, .. } = change.current.superblock.clone();
-        change.write(Meta { log_follows: meta.log_follows || log_follows, ..meta }, store_header)
+        let Superblock { meta, store_header, .. } = update.current.superblock.clone();
+        update.write(Meta { log_follows: meta.log_follows || log_follows, ..meta }, store_header)
     }
 
     /// Returns once the superblock is durable. Other writes may not be: all that a superblock refers to must be synced
@@ -215,8 +220,9 @@ impl DatabaseFile {
         self.syncs.sync_bytes(self.disk(), offset, &bytes)
     }
 
-    /// The log may name pages below this one. Before it names others, [`DatabaseFile::make_known`] must be called.
-    fn ids_known(&self) -> u32 {
+    /// The log may name pages below this one. Before it names others, [`DatabaseFile::raise_high_water`] must be
+    /// called.
+    fn page_id_limit(&self) -> u32 {
         self.high_water.load(Ordering::Acquire).saturating_add(ID_SLACK)
     }
 
@@ -225,24 +231,24 @@ impl DatabaseFile {
     ///
     /// # Errors
     /// Errors of writing. The log must not name these pages then.
-    pub fn make_known(&self, high: u32) -> Result<()> {
-        while high > self.ids_known() {
-            let mut change = self.change()?;
+    pub fn raise_high_water(&self, high: u32) -> Result<()> {
+        while high > self.page_id_limit() {
+            let mut update = self.begin_update()?;
             self.raised.fetch_max(high, Ordering::AcqRel);
-            let (meta, store_header) = (change.current.superblock.meta, change.store_header().to_vec());
-            change.write(meta, store_header)?;
+            let (meta, store_header) = (update.current.superblock.meta, update.store_header().to_vec());
+            update.write(meta, store_header)?;
         }
         Ok(())
     }
 }
 
 /// The right to write the next superblock.
-pub(super) struct Change<'f> {
+pub(super) struct SuperblockUpdate<'f> {
     file: &'f DatabaseFile,
-    current: MutexGuard<'f, Chosen>,
+    current: MutexGuard<'f, CurrentSuperblock>,
 }
 
-impl Change<'_> {
+impl SuperblockUpdate<'_> {
     /// The store's header: its own bytes in the superblock so far.
     pub(super) fn store_header(&self) -> &[u8] {
         &self.current.superblock.store_header
@@ -276,7 +282,7 @@ impl Change<'_> {
         let both = meta.high_water.min(current.superblock.meta.high_water);
         file.high_water.store(both, Ordering::Release);
         let other = next.other(&current.superblock);
-        *current = Chosen { superblock: next, slot, other };
+        *current = CurrentSuperblock { superblock: next, slot, other };
         Ok(())
     }
 }

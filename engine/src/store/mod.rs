@@ -39,7 +39,7 @@ mod totals;
 
 pub use changed::ChangedParts;
 pub use compress::{
-    Compression, CompressionTotals, DICTIONARY_COPIES, DictionaryId, DictionaryPlace, MOST_DICTIONARIES, Overflow,
+    Compression, CompressionTotals, DICTIONARY_COPIES, DictionaryId, DictionaryPlace, MAX_DICTIONARIES, Overflow,
     PageCompression, PagePolicy, Places, Target, Trial,
 };
 pub(crate) use compress::{CompressionDictionary, Dictionary, sealed_dictionary, train};

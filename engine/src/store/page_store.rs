@@ -353,7 +353,7 @@ pub trait StoreSurvey {
     /// Bytes of the place of a page in the file; `None` if the store has no image of it.
     fn place_bytes(&self, id: PageId) -> Option<u64>;
 
-    /// Bytes of changes in the delta blocks that count, of all pages: an estimate from a sample of them, which is read.
+    /// Bytes of changes in the valid delta blocks of all pages: an estimate from a sample of them, which is read.
     fn delta_bytes(&self) -> u64 {
         0
     }

@@ -1,7 +1,7 @@
 //! Opens a file whose superblocks or whose store are damaged, to read the pages that can still be read.
 
 use super::file::DatabaseFile;
-use super::superblock::{self, Chosen, FRONT, Meta};
+use super::superblock::{self, CurrentSuperblock, FRONT, Meta};
 use super::{PageStore, StoreKind};
 use crate::base::{Damage, Error, Lsn, Result};
 use crate::io::{Disk, read_readable_parts};
@@ -73,8 +73,8 @@ pub enum PageSource {
 pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, source: PageSource) -> Result<RescuedStore> {
     let mut front = vec![0; usize::try_from(disk.size()?.min(FRONT as u64)).unwrap_or(0)];
     read_readable_parts(&*disk, 0, &mut front);
-    let chosen = match chosen(&front, path)? {
-        Ok(chosen) => chosen,
+    let current = match current_superblock(&front, path)? {
+        Ok(current) => current,
         Err(cause) => {
             let found = find_pages(&*disk, disk.size()?);
             let file = UnknownFile { disk, path, page_size, cause };
@@ -84,7 +84,7 @@ pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, source: 
             };
         }
     };
-    let file = DatabaseFile::of(disk, path, chosen);
+    let file = DatabaseFile::of(disk, path, current);
     let damage: Vec<_> = file.damaged_superblock().map(|slot| Damage::Superblock { slot }).into_iter().collect();
     let superblock = if damage.is_empty() { SuperblockChoice::Newest } else { SuperblockChoice::Only };
     file.kind().rescue(file, superblock, source, damage)
@@ -92,11 +92,11 @@ pub fn open_damaged(disk: Arc<dyn Disk>, path: &Path, page_size: usize, source: 
 
 /// The valid superblock, or why there is none. A superblock of another version of this program is an error of the
 /// whole.
-fn chosen(front: &[u8], path: &Path) -> Result<Result<Chosen>> {
+fn current_superblock(front: &[u8], path: &Path) -> Result<Result<CurrentSuperblock>> {
     match superblock::choose(front, path) {
         Err(error @ (Error::CorruptMeta { .. } | Error::NotADatabase { .. })) => Ok(Err(error)),
         Err(error @ Error::FormatVersion { .. }) if !superblock::is_of_another_version(front) => Ok(Err(error)),
-        chosen => chosen.map(Ok),
+        current => current.map(Ok),
     }
 }
 

@@ -233,7 +233,7 @@ pub(crate) fn is_of_another_version(front: &[u8]) -> bool {
 
 /// The valid superblock of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Chosen {
+pub struct CurrentSuperblock {
     /// The superblock.
     pub superblock: Superblock,
     /// The place of the superblock, 0 or 1.
@@ -253,10 +253,10 @@ pub enum OtherSuperblock {
     Damaged,
 }
 
-impl Chosen {
+impl CurrentSuperblock {
     /// For a file without a valid superblock: the superblock of a database that was closed in order, with nothing of
     /// the store in it.
-    pub(crate) fn unknown(kind: StoreKind, page_size: usize) -> Chosen {
+    pub(crate) fn unknown(kind: StoreKind, page_size: usize) -> CurrentSuperblock {
         let never = Lsn(1);
         let meta = Meta {
             database_id: 0,
@@ -272,7 +272,7 @@ impl Chosen {
             life: WriteTotals::default(),
         };
         let superblock = Superblock { meta, kind, sequence: 0, store_header: Vec::new() };
-        Chosen { superblock, slot: 0, other: OtherSuperblock::Same }
+        CurrentSuperblock { superblock, slot: 0, other: OtherSuperblock::Same }
     }
 }
 
@@ -282,7 +282,7 @@ impl Chosen {
 /// [`Error::NotADatabase`] without the magic. [`Error::FormatVersion`] and [`Error::UnknownStore`] if one of the
 /// superblocks is from another version of this program, even if the other one can be read. [`Error::CorruptMeta`] if
 /// neither can be used.
-pub fn choose(front: &[u8], path: &Path) -> Result<Chosen> {
+pub fn choose(front: &[u8], path: &Path) -> Result<CurrentSuperblock> {
     let slots = [0, 1].map(|slot| look(half(front, slot)));
     let version = |found| Err(Error::FormatVersion { path: path.to_owned(), found, supported: FORMAT_VERSION });
     // A newer program has written to a file that has such a superblock.
@@ -299,13 +299,13 @@ pub fn choose(front: &[u8], path: &Path) -> Result<Chosen> {
         [SuperblockCopy::Sound(first), SuperblockCopy::Sound(second)] => {
             let other = first.other(&second);
             let (superblock, slot) = if second.sequence > first.sequence { (second, 1) } else { (first, 0) };
-            Ok(Chosen { superblock: *superblock, slot, other })
+            Ok(CurrentSuperblock { superblock: *superblock, slot, other })
         }
         [SuperblockCopy::Sound(sound), _] => {
-            Ok(Chosen { superblock: *sound, slot: 0, other: OtherSuperblock::Damaged })
+            Ok(CurrentSuperblock { superblock: *sound, slot: 0, other: OtherSuperblock::Damaged })
         }
         [_, SuperblockCopy::Sound(sound)] => {
-            Ok(Chosen { superblock: *sound, slot: 1, other: OtherSuperblock::Damaged })
+            Ok(CurrentSuperblock { superblock: *sound, slot: 1, other: OtherSuperblock::Damaged })
         }
         [SuperblockCopy::OtherVersion { found, .. }, _] | [_, SuperblockCopy::OtherVersion { found, .. }] => {
             version(found)
@@ -353,9 +353,10 @@ pub(crate) mod tests {
     #[test]
     fn the_greater_sequence_counts() {
         let path = Path::new("db");
-        let chosen = |sequence, slot| Chosen { superblock: block(sequence), slot, other: OtherSuperblock::Same };
-        assert_eq!(choose(&front(&block(4), &block(5)), path).unwrap(), chosen(5, 1));
-        assert_eq!(choose(&front(&block(6), &block(5)), path).unwrap(), chosen(6, 0));
+        let current =
+            |sequence, slot| CurrentSuperblock { superblock: block(sequence), slot, other: OtherSuperblock::Same };
+        assert_eq!(choose(&front(&block(4), &block(5)), path).unwrap(), current(5, 1));
+        assert_eq!(choose(&front(&block(6), &block(5)), path).unwrap(), current(6, 0));
     }
 
     /// Superblocks whose field `at` has another value, with the right checksum.
@@ -376,8 +377,8 @@ pub(crate) mod tests {
         for bad in [torn].into_iter().chain(impossible) {
             let sound = block(4).encode();
             for (halves, slot) in [([sound, bad], 0), ([bad, sound], 1)] {
-                let chosen = choose(&halves.concat(), Path::new("db")).unwrap();
-                assert_eq!(chosen, Chosen { superblock: block(4), slot, other: OtherSuperblock::Damaged });
+                let current = choose(&halves.concat(), Path::new("db")).unwrap();
+                assert_eq!(current, CurrentSuperblock { superblock: block(4), slot, other: OtherSuperblock::Damaged });
             }
             let neither = choose(&[bad, bad].concat(), Path::new("db"));
             assert!(matches!(neither, Err(Error::CorruptMeta { .. })), "{neither:?}");
@@ -400,8 +401,8 @@ pub(crate) mod tests {
     fn a_superblock_of_a_newer_version_is_detected_in_either_copy() {
         let newer = with_field(5, VERSION, FORMAT_VERSION + 1);
         let bytes = [block(4).encode(), newer].concat();
-        let chosen = choose(&bytes, Path::new("db"));
-        assert!(matches!(chosen, Err(Error::FormatVersion { found, .. }) if found == FORMAT_VERSION + 1));
+        let current = choose(&bytes, Path::new("db"));
+        assert!(matches!(current, Err(Error::FormatVersion { found, .. }) if found == FORMAT_VERSION + 1));
     }
 
     #[test]
@@ -420,13 +421,13 @@ pub(crate) mod tests {
     fn an_unknown_store_is_named_even_beside_a_known_one() {
         let (newer, known) = (with_field(4, KIND, 99), block(5).encode());
         for halves in [[newer, known], [known, newer], [newer, newer]] {
-            let chosen = choose(&halves.concat(), Path::new("db"));
-            assert!(matches!(&chosen, Err(Error::UnknownStore { found: 99, .. })), "{chosen:?}");
+            let current = choose(&halves.concat(), Path::new("db"));
+            assert!(matches!(&current, Err(Error::UnknownStore { found: 99, .. })), "{current:?}");
         }
         let mut damaged = newer;
         damaged[100] ^= 1;
-        let chosen = choose(&[damaged, known].concat(), Path::new("db")).unwrap();
-        assert_eq!(chosen, Chosen { superblock: block(5), slot: 1, other: OtherSuperblock::Damaged });
+        let current = choose(&[damaged, known].concat(), Path::new("db")).unwrap();
+        assert_eq!(current, CurrentSuperblock { superblock: block(5), slot: 1, other: OtherSuperblock::Damaged });
     }
 
     proptest! {

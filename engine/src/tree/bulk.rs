@@ -70,11 +70,11 @@ struct Level {
     lower: Vec<u8>,
     /// The page id, if the page before needed it for its right link.
     id: Option<PageId>,
-    /// Keys and records. `start` is subtracted from the positions in `items` to get positions in `bytes`.
+    /// Keys and records. `start` is subtracted from the positions in `entries` to get positions in `bytes`.
     bytes: Vec<u8>,
     start: usize,
-    items: VecDeque<Item>,
-    /// The bytes of all keys and of all records in `items`, and a lower bound of their bytes in a key list.
+    entries: VecDeque<BulkEntry>,
+    /// The bytes of all keys and of all records in `entries`, and a lower bound of their bytes in a key list.
     key_bytes: usize,
     record_bytes: usize,
     least_bytes: usize,
@@ -83,7 +83,7 @@ struct Level {
 }
 
 #[derive(Clone, Debug)]
-struct Item {
+struct BulkEntry {
     /// The position of the key image. The record follows it.
     at: usize,
     key_len: usize,
@@ -96,9 +96,9 @@ struct Item {
 }
 
 impl Level {
-    /// Adds an item. `inner`: the pages of the level are inner pages.
+    /// Adds an entry. `inner`: the pages of the level are inner pages.
     fn push(&mut self, keys: KeyListKind, inner: bool, key: &[u8], record: Record<'_>, whole: Option<Box<[u8]>>) {
-        let before = self.items.len().checked_sub(1).map_or(&[][..], |before| self.key(before));
+        let before = self.entries.len().checked_sub(1).map_or(&[][..], |before| self.key(before));
         let least = keys.least_entry_bytes(key.len(), bytes::common_prefix(before, key), inner);
         let (at, key_len, record_len) = (self.start + self.bytes.len(), key.len(), record.bytes.len());
         self.bytes.extend_from_slice(key);
@@ -106,7 +106,7 @@ impl Level {
         self.key_bytes += key_len;
         self.record_bytes += record_len;
         self.least_bytes += least;
-        self.items.push_back(Item { at, key_len, record_len, least, large: record.large, whole });
+        self.entries.push_back(BulkEntry { at, key_len, record_len, least, large: record.large, whole });
     }
 
     fn slice(&self, at: usize, len: usize) -> &[u8] {
@@ -115,48 +115,48 @@ impl Level {
     }
 
     fn key(&self, index: usize) -> &[u8] {
-        self.items.get(index).map_or(&[], |item| self.slice(item.at, item.key_len))
+        self.entries.get(index).map_or(&[], |entry| self.slice(entry.at, entry.key_len))
     }
 
     /// The whole key in a leaf, the image in an inner page.
     fn whole(&self, index: usize) -> &[u8] {
-        self.items.get(index).and_then(|item| item.whole.as_deref()).unwrap_or(self.key(index))
+        self.entries.get(index).and_then(|entry| entry.whole.as_deref()).unwrap_or(self.key(index))
     }
 
     fn record(&self, index: usize) -> Record<'_> {
-        let Some(item) = self.items.get(index) else { return Record::default() };
-        Record { bytes: self.slice(item.at + item.key_len, item.record_len), large: item.large }
+        let Some(entry) = self.entries.get(index) else { return Record::default() };
+        Record { bytes: self.slice(entry.at + entry.key_len, entry.record_len), large: entry.large }
     }
 
-    /// A lower bound of the bytes that the items take in a page. If it is greater than a page, the items do not fit in
-    /// one page.
+    /// A lower bound of the bytes that the entries take in a page. If it is greater than a page, the entries do not fit
+    /// in one page.
     fn least_bytes(&self, keys: KeyListKind) -> usize {
         if keys.key_len().is_some() {
             // For a list of blocks, only the size of the block index is certain. A page cannot have more entries than
             // its 16-bit count allows.
-            let index = self.items.len() / 32;
-            return if self.items.len() > usize::from(u16::MAX) { usize::MAX } else { index + self.record_bytes };
+            let index = self.entries.len() / 32;
+            return if self.entries.len() > usize::from(u16::MAX) { usize::MAX } else { index + self.record_bytes };
         }
-        let first = self.items.front().map_or(0, |first| first.least);
+        let first = self.entries.front().map_or(0, |first| first.least);
         let mut least = self.least_bytes.saturating_sub(first);
         if keys.cuts_prefix() && !keys.is_walked() {
-            let last = self.key(self.items.len().saturating_sub(1));
+            let last = self.key(self.entries.len().saturating_sub(1));
             let prefix = bytes::common_prefix(&self.lower, last);
-            least = least.max(self.key_bytes.saturating_sub(prefix * self.items.len()));
+            least = least.max(self.key_bytes.saturating_sub(prefix * self.entries.len()));
         }
         least + self.record_bytes
     }
 
-    /// Removes the first `count` items. The page now begins at `lower`.
+    /// Removes the first `count` entries. The page now begins at `lower`.
     fn advance(&mut self, count: usize, lower: Vec<u8>, id: Option<PageId>) {
         let end = self.start + self.bytes.len();
-        let cut = self.items.get(count).map_or(end, |item| item.at);
+        let cut = self.entries.get(count).map_or(end, |entry| entry.at);
         self.bytes.drain(..cut - self.start);
         self.start = cut;
-        for item in self.items.drain(..count.min(self.items.len())) {
-            self.key_bytes -= item.key_len;
-            self.record_bytes -= item.record_len;
-            self.least_bytes -= item.least;
+        for entry in self.entries.drain(..count.min(self.entries.len())) {
+            self.key_bytes -= entry.key_len;
+            self.record_bytes -= entry.record_len;
+            self.least_bytes -= entry.least;
         }
         self.lower = lower;
         self.id = id;
@@ -164,7 +164,7 @@ impl Level {
     }
 }
 
-/// The fewest items of a page that is not the last one of its level. That number always fits. If inner pages had one
+/// The fewest entries of a page that is not the last one of its level. That number always fits. If inner pages had one
 /// child each, a level would be as large as the level below it.
 fn least(height: usize) -> usize {
     if height == 0 { 1 } else { 2 }
@@ -270,25 +270,26 @@ impl<K: BulkSink> BulkLoader<K> {
             while !self.is_one_page(height) {
                 self.flush(height)?;
             }
-            let Some(items) = self.levels.get(height).filter(|level| level.written > 0).map(|level| level.items.len())
+            let Some(count) =
+                self.levels.get(height).filter(|level| level.written > 0).map(|level| level.entries.len())
             else {
                 let packed = self.build(height, self.len(height), None, root, PageId::NONE);
                 let root = packed.ok_or_else(|| Error::corrupt(root, "the entries of a root do not fit in it"))?;
                 self.sink.finish()?;
                 return Ok(BulkResult { root, entries: self.entries, pages: self.pages, level });
             };
-            self.write_page(height, items, false)?;
+            self.write_page(height, count, false)?;
             height += 1;
         }
     }
 
     fn len(&self, height: usize) -> usize {
-        self.levels.get(height).map_or(0, |level| level.items.len())
+        self.levels.get(height).map_or(0, |level| level.entries.len())
     }
 
     fn is_one_page(&self, height: usize) -> bool {
         let Some(level) = self.levels.get(height) else { return true };
-        self.fitting(height, None) == level.items.len()
+        self.fitting(height, None) == level.entries.len()
     }
 
     fn add(&mut self, height: usize, key: &[u8], record: Record<'_>, whole: Option<Box<[u8]>>) -> Result<()> {
@@ -306,14 +307,14 @@ impl<K: BulkSink> BulkLoader<K> {
         Ok(())
     }
 
-    /// Writes one page of the items at `height`. They must be more than fit in one page.
+    /// Writes one page of the entries at `height`. They must be more than fit in one page.
     fn flush(&mut self, height: usize) -> Result<()> {
         let last = self.len(height).saturating_sub(1);
         // The separator will not be greater than the last key, so the common prefix will not be shorter than with the
         // last key as the upper fence.
         let lowest = self.levels.get(height).map(|level| self.fence(level, last)).unwrap_or_default();
         let mut count = self.fitting(height, Some(&lowest)).clamp(least(height).min(last.max(1)), last.max(1));
-        // With the separator at `count`, the common prefix may be longer, so more items may fit.
+        // With the separator at `count`, the common prefix may be longer, so more entries may fit.
         for _ in 0..4 {
             let more = self.refill(height, count).clamp(least(height).min(last.max(1)), last.max(1));
             if more <= count {
@@ -325,7 +326,7 @@ impl<K: BulkSink> BulkLoader<K> {
         self.write_page(height, count, true)
     }
 
-    /// The number of items that fit, estimated from the bytes that `count` items take under their own separator.
+    /// The number of entries that fit, estimated from the bytes that `count` entries take under their own separator.
     fn refill(&self, height: usize, count: usize) -> usize {
         let Some(level) = self.levels.get(height) else { return count };
         let separator = self.separator(level, height, count);
@@ -337,7 +338,7 @@ impl<K: BulkSink> BulkLoader<K> {
             return count;
         }
         let guess = count * (target - front) / (builder.used() - front);
-        let guess = guess.min(level.items.len().saturating_sub(1));
+        let guess = guess.min(level.entries.len().saturating_sub(1));
         let trial = self.fence(level, guess);
         let mut builder = self.builder(height, Some(&trial), PageId::NONE, PageId::NONE);
         let fits = guess > count && self.fill(&mut builder, level, guess) && builder.used() <= target;
@@ -356,18 +357,18 @@ impl<K: BulkSink> BulkLoader<K> {
         target
     }
 
-    /// The image of an item's key as a fence.
+    /// The image of an entry's key as a fence.
     fn fence(&self, level: &Level, index: usize) -> Vec<u8> {
-        let whole = level.items.get(index).and_then(|item| item.whole.as_deref());
+        let whole = level.entries.get(index).and_then(|entry| entry.whole.as_deref());
         whole.map_or_else(|| level.key(index).to_vec(), |whole| trial_image(whole, self.page_size))
     }
 
-    /// The number of items that fit in one page, up to the target, under this upper fence. At least [`least`].
+    /// The number of entries that fit in one page, up to the target, under this upper fence. At least [`least`].
     fn fitting(&self, height: usize, upper: Option<&[u8]>) -> usize {
         let Some(level) = self.levels.get(height) else { return 0 };
         let target = self.target_at(height);
         let mut builder = self.builder(height, upper, PageId::NONE, PageId::NONE);
-        for index in 0..level.items.len() {
+        for index in 0..level.entries.len() {
             if !builder.push(level.key(index), level.record(index)) {
                 return index;
             }
@@ -375,7 +376,7 @@ impl<K: BulkSink> BulkLoader<K> {
                 return index;
             }
         }
-        level.items.len()
+        level.entries.len()
     }
 
     fn fill(&self, builder: &mut PageBuilder, level: &Level, count: usize) -> bool {
@@ -403,8 +404,8 @@ impl<K: BulkSink> BulkLoader<K> {
         (first..=count).rev().min_by_key(len).unwrap_or(count)
     }
 
-    /// The separator before item `count`. In a leaf it is a whole key, in an inner page the image of the key that moves
-    /// up.
+    /// The separator before entry `count`. In a leaf it is a whole key, in an inner page the image of the key that
+    /// moves up.
     fn separator(&self, level: &Level, height: usize, count: usize) -> Vec<u8> {
         let mut separator = level.whole(count).to_vec();
         let long = is_long(separator.len(), self.page_size);
@@ -421,8 +422,8 @@ impl<K: BulkSink> BulkLoader<K> {
         (self.fill(&mut builder, level, count) && builder.fits()).then(|| builder.finish())
     }
 
-    /// Writes a page of the first `count` items, or of fewer if the separator needs the space, and adds its entry to
-    /// the level above. `more`: other items follow.
+    /// Writes a page of the first `count` entries, or of fewer if the separator needs the space, and adds its entry to
+    /// the level above. `more`: other entries follow.
     fn write_page(&mut self, height: usize, count: usize, more: bool) -> Result<()> {
         let id = match self.levels.get(height).and_then(|level| level.id) {
             Some(id) => id,

@@ -31,7 +31,7 @@ const FREED_HEAP_PAGES: usize = 12;
 pub(super) struct LastEntries {
     /// The slot of the first of them.
     pub(super) from: usize,
-    /// What they own outside the leaf.
+    /// The pages and places that they own outside the leaf.
     pub(super) owned: Vec<Owned>,
     /// True if their keys are in the key heap.
     pub(super) changes_heap: bool,

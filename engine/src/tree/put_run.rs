@@ -11,7 +11,7 @@ use crate::page::{NewEntry, Page, Record};
 
 /// The most entries that are offered to a leaf at once. Without a limit, all following entries would be searched again
 /// for each leaf that they fill.
-const MOST_AT_ONCE: usize = 4096;
+const MAX_AT_ONCE: usize = 4096;
 
 /// An entry to put, with its place as for [`Tree::put_with_hint`].
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +79,7 @@ impl Tree {
     ///
     /// # Errors
     /// The same as for [`Tree::put`].
-    pub fn put_behind<'p, S: PageWrite>(
+    pub fn append_run<'p, S: PageWrite>(
         &self,
         store: &S,
         hint: LeafHint,
@@ -104,14 +104,14 @@ impl Tree {
             entries.iter_mut().for_each(|entry| entry.slot = slot);
         }
         before()?;
-        let done = store.insert_run(&mut leaf, entries.get(..MOST_AT_ONCE).unwrap_or(&entries))?;
+        let done = store.insert_run(&mut leaf, entries.get(..MAX_AT_ONCE).unwrap_or(&entries))?;
         let id = Page::new(&leaf).id();
         drop(leaf);
         self.put_rest(store, id, entries.get(done..).unwrap_or_default())?;
         Ok(true)
     }
 
-    /// The first of `puts`, at most [`MOST_AT_ONCE`], that are new and that the leaf covers. The first of them belongs
+    /// The first of `puts`, at most [`MAX_AT_ONCE`], that are new and that the leaf covers. The first of them belongs
     /// at `slot`.
     fn new_here<'p, S: PageWrite>(
         &self,
@@ -123,7 +123,7 @@ impl Tree {
         let page_size = store.page_size();
         let mut entries: Vec<NewEntry<'p>> = Vec::new();
         let mut last = slot;
-        for put in puts.take(MOST_AT_ONCE) {
+        for put in puts.take(MAX_AT_ONCE) {
             check_entry(page_size, put.key, put.record)?;
             let place = if entries.is_empty() { Some(slot) } else { new_place(leaf, &put, last, page_size) };
             let Some(slot) = place else { break };

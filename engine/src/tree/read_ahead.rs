@@ -12,11 +12,11 @@ use std::ops::Range;
 /// the one before, so a short iteration reads little that it does not need.
 const FIRST: usize = 4;
 /// How far ahead hints reach, in bytes of pages.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// How many pages of this size ahead hints reach.
 pub(super) fn most_ahead(page_size: usize) -> usize {
-    (MOST_BYTES / page_size.max(1)).clamp(2 * FIRST, 64)
+    (MAX_BYTES / page_size.max(1)).clamp(2 * FIRST, 64)
 }
 
 /// The hints of one iteration.

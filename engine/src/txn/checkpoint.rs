@@ -34,8 +34,8 @@ use crate::store::PageStore;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A checkpoint of the places is due when superseded images are this part of those that are live.
-const SUPERSEDED_PART: u64 = 8;
+/// A checkpoint of the places is due when the bytes of superseded images reach the live bytes divided by this.
+const SUPERSEDED_DIVISOR: u64 = 8;
 /// Superseded images with fewer bytes are not worth a checkpoint.
 pub(super) const SMALL_SUPERSEDED: u64 = 8 << 20;
 
@@ -280,7 +280,7 @@ impl Engine {
     /// True if superseded images take so much of the file that a checkpoint should make room.
     pub(crate) fn has_many_superseded_images(&self) -> bool {
         let (superseded, live) = self.store.as_ref().map_or((0, 0), |store| store.superseded());
-        superseded >= (live / SUPERSEDED_PART).max(self.most_superseded)
+        superseded >= (live / SUPERSEDED_DIVISOR).max(self.most_superseded)
     }
 
     /// Waits for a checkpoint if a recovery would have to do twice as much as the bounds allow: commits are faster than

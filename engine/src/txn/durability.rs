@@ -41,10 +41,10 @@ impl Engine {
 
     /// Notes that a commit waits for a sync, now or after an interval. The caller must still hold the writer's lock. A
     /// later commit that becomes visible makes this one visible too, so it must know that this one waits.
-    pub(crate) fn note_awaited(&self, end: Lsn, durability: Durability) {
+    pub(crate) fn note_sync_request(&self, end: Lsn, durability: Durability) {
         let asked = match durability {
-            Durability::Commit => &self.awaited,
-            Durability::Interval => &self.lazy,
+            Durability::Commit => &self.sync_requested,
+            Durability::Interval => &self.interval_end,
             Durability::None => return,
         };
         asked.fetch_max(end.0, Ordering::AcqRel);
@@ -56,7 +56,7 @@ impl Engine {
         if let Some(log) = self.log.get() {
             let target = match durability {
                 Durability::Commit => end,
-                Durability::Interval | Durability::None => Lsn(self.awaited.load(Ordering::Acquire)),
+                Durability::Interval | Durability::None => Lsn(self.sync_requested.load(Ordering::Acquire)),
             };
             if log.durable() < target {
                 log.make_durable(target).inspect_err(|cause| self.poison(cause))?;
@@ -67,9 +67,9 @@ impl Engine {
     }
 
     /// Makes commits with [`Durability::Interval`] durable.
-    pub(crate) fn sync_lazy(&self) -> Result<()> {
+    pub(crate) fn sync_interval_commits(&self) -> Result<()> {
         let Some(log) = self.log.get() else { return Ok(()) };
-        if log.durable().0 < self.lazy.load(Ordering::Acquire) {
+        if log.durable().0 < self.interval_end.load(Ordering::Acquire) {
             log.make_durable(log.appended()).inspect_err(|cause| self.poison(cause))?;
         }
         Ok(())

@@ -14,7 +14,7 @@ use super::redo_work::{RedoBounds, RedoWork};
 use super::space::page_ids::PageIds;
 use super::space::page_set::PageSet;
 use super::space::pending_frees::PendingFrees;
-use super::space::reclaim::Waiting;
+use super::space::reclaim::PendingSubtree;
 use super::stats::Recovery;
 use super::versions::Versions;
 use super::versions::snapshots::Snapshots;
@@ -47,12 +47,12 @@ pub(crate) struct Engine {
     /// The start of the logical record of the large transaction that is being applied. The log keeps this record.
     pub(super) unfinished: AtomicU64,
     /// The largest end of a commit that waits, or waited, for its sync.
-    pub(super) awaited: AtomicU64,
+    pub(super) sync_requested: AtomicU64,
     /// The end of the last commit with [`Durability::Interval`](super::Durability::Interval).
-    pub(super) lazy: AtomicU64,
+    pub(super) interval_end: AtomicU64,
     /// Subtrees that were detached and are not yet freed, by the LSN at which they were detached and their roots. The
     /// first can be freed first.
-    pub(super) detached: Mutex<BTreeMap<(Lsn, PageId), Waiting>>,
+    pub(super) detached: Mutex<BTreeMap<(Lsn, PageId), PendingSubtree>>,
     /// Raised when a page of a tree is freed, and when page ids are released. If it has not changed, a link that a
     /// reader has noted still leads to the same page.
     pub(super) frees: AtomicU64,
@@ -94,8 +94,8 @@ impl Engine {
             apply: Mutex::new(start),
             checkpoints: Checkpoints::default(),
             unfinished: AtomicU64::new(u64::MAX),
-            awaited: AtomicU64::new(0),
-            lazy: AtomicU64::new(0),
+            sync_requested: AtomicU64::new(0),
+            interval_end: AtomicU64::new(0),
             detached: Mutex::default(),
             frees: AtomicU64::new(0),
             overflow_splits: AtomicU64::new(0),

@@ -8,9 +8,9 @@ use std::slice::ChunksExact;
 #[derive(Default, Debug)]
 pub(super) struct EntryArena {
     bytes: Vec<u8>,
-    /// The span of each entry. Empty while all entries are alike.
+    /// The span of each entry. Empty while all entries have one shape.
     places: Vec<EntrySpan>,
-    alike: Option<Alike>,
+    uniform: Option<UniformShape>,
 }
 
 /// The span of an entry: the key is in `at..record`, the record from `record` to the start of the next entry.
@@ -31,7 +31,7 @@ enum RecordKind {
 /// The common shape of all entries: `key` is the length of each key, at least one byte, and `stride` is the length of a
 /// key and its record. Entries of one shape need no list of spans.
 #[derive(Clone, Copy, Debug)]
-struct Alike {
+struct UniformShape {
     key: usize,
     stride: usize,
     kind: RecordKind,
@@ -46,13 +46,13 @@ fn parts(record: Option<Record<'_>>) -> (RecordKind, &[u8]) {
 
 /// An iterator over entries of one shape.
 #[derive(Clone, Debug)]
-pub(super) struct AlikeEntries<'a> {
+pub(super) struct UniformEntries<'a> {
     entries: ChunksExact<'a, u8>,
     key: usize,
     kind: RecordKind,
 }
 
-impl<'a> AlikeEntries<'a> {
+impl<'a> UniformEntries<'a> {
     /// The keys and the bytes of their records, if all entries have a record that is not large.
     pub(super) fn records(&self) -> Option<impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone + use<'a>> {
         let key = (self.kind == RecordKind::Record { large: false }).then_some(self.key)?;
@@ -60,7 +60,7 @@ impl<'a> AlikeEntries<'a> {
     }
 }
 
-impl<'a> Iterator for AlikeEntries<'a> {
+impl<'a> Iterator for UniformEntries<'a> {
     type Item = (&'a [u8], Option<Record<'a>>);
 
     #[inline(always)]
@@ -89,23 +89,23 @@ impl EntryArena {
     /// How many entries there are.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.alike.map_or(self.places.len(), |alike| alike.count)
+        self.uniform.map_or(self.places.len(), |uniform| uniform.count)
     }
 
     /// True if there are entries, all have records, all keys have one length, and all records have one length.
-    pub(super) fn are_alike_records(&self) -> bool {
-        self.alike.is_some_and(|alike| alike.kind != RecordKind::Nothing)
+    pub(super) fn has_uniform_records(&self) -> bool {
+        self.uniform.is_some_and(|uniform| uniform.kind != RecordKind::Nothing)
     }
 
     /// Adds an entry if it has the shape of all others.
     #[inline(always)]
-    pub(super) fn push_alike(&mut self, key: &[u8], record: Option<Record<'_>>) -> bool {
+    pub(super) fn push_uniform(&mut self, key: &[u8], record: Option<Record<'_>>) -> bool {
         let (kind, record) = parts(record);
-        let Some(alike) = &mut self.alike else { return false };
-        if key.len() != alike.key || record.len() != alike.stride - alike.key || kind != alike.kind {
+        let Some(uniform) = &mut self.uniform else { return false };
+        if key.len() != uniform.key || record.len() != uniform.stride - uniform.key || kind != uniform.kind {
             return false;
         }
-        alike.count += 1;
+        uniform.count += 1;
         bytes::append(&mut self.bytes, key);
         bytes::append(&mut self.bytes, record);
         true
@@ -114,7 +114,7 @@ impl EntryArena {
     /// Adds an entry.
     #[inline]
     pub(super) fn push(&mut self, key: &[u8], record: Option<Record<'_>>) {
-        if !self.push_alike(key, record) {
+        if !self.push_uniform(key, record) {
             self.push_other(key, record);
         }
     }
@@ -123,8 +123,10 @@ impl EntryArena {
     pub(super) fn push_keys<'k>(&mut self, mut keys: impl Iterator<Item = &'k [u8]>) {
         while let Some(key) = keys.next() {
             self.push(key, None);
-            let Some(alike) = self.alike.as_mut().filter(|alike| alike.kind == RecordKind::Nothing) else { continue };
-            let (width, before) = (alike.key, self.bytes.len());
+            let Some(uniform) = self.uniform.as_mut().filter(|uniform| uniform.kind == RecordKind::Nothing) else {
+                continue;
+            };
+            let (width, before) = (uniform.key, self.bytes.len());
             self.bytes.reserve(keys.size_hint().0 * width);
             let other = keys.by_ref().find(|key| {
                 let is_like = key.len() == width;
@@ -133,7 +135,7 @@ impl EntryArena {
                 }
                 !is_like
             });
-            alike.count += (self.bytes.len() - before) / width;
+            uniform.count += (self.bytes.len() - before) / width;
             if let Some(key) = other {
                 self.push(key, None);
             }
@@ -145,9 +147,9 @@ impl EntryArena {
         let (kind, record) = parts(record);
         let at = self.bytes.len();
         if self.len() == 0 && !key.is_empty() {
-            self.alike = Some(Alike { key: key.len(), stride: key.len() + record.len(), kind, count: 1 });
+            self.uniform = Some(UniformShape { key: key.len(), stride: key.len() + record.len(), kind, count: 1 });
         } else {
-            if let Some(Alike { key, stride, kind, count }) = self.alike.take() {
+            if let Some(UniformShape { key, stride, kind, count }) = self.uniform.take() {
                 let ats = (0..count).map(|index| index * stride);
                 self.places = ats.map(|at| EntrySpan { at, record: at + key, kind }).collect();
             }
@@ -161,8 +163,10 @@ impl EntryArena {
     /// The key of an entry, empty if there is no such entry.
     #[inline]
     pub(super) fn key(&self, index: usize) -> &[u8] {
-        match (self.alike, self.places.get(index)) {
-            (Some(Alike { key, stride, .. }), _) => bytes::slice(&self.bytes, index * stride, index * stride + key),
+        match (self.uniform, self.places.get(index)) {
+            (Some(UniformShape { key, stride, .. }), _) => {
+                bytes::slice(&self.bytes, index * stride, index * stride + key)
+            }
             (None, Some(place)) => bytes::slice(&self.bytes, place.at, place.record),
             (None, None) => &[],
         }
@@ -171,8 +175,8 @@ impl EntryArena {
     /// The key of the last entry, empty if there is none.
     #[inline(always)]
     pub(super) fn last_key(&self) -> &[u8] {
-        match self.alike {
-            Some(Alike { key, stride, .. }) => {
+        match self.uniform {
+            Some(UniformShape { key, stride, .. }) => {
                 let at = self.bytes.len().wrapping_sub(stride);
                 bytes::slice(&self.bytes, at, at.wrapping_add(key))
             }
@@ -183,8 +187,8 @@ impl EntryArena {
     /// The key and the record of an entry.
     #[inline(always)]
     pub(super) fn get(&self, index: usize) -> Option<(&[u8], Option<Record<'_>>)> {
-        let (bytes, key, kind) = match self.alike {
-            Some(Alike { key, stride, kind, count }) => {
+        let (bytes, key, kind) = match self.uniform {
+            Some(UniformShape { key, stride, kind, count }) => {
                 let at = if index < count { index * stride } else { return None };
                 (bytes::slice(&self.bytes, at, at + stride), key, kind)
             }
@@ -198,9 +202,9 @@ impl EntryArena {
     }
 
     /// All entries, if they have one shape.
-    pub(super) fn alike(&self) -> Option<AlikeEntries<'_>> {
-        let Alike { key, stride, kind, .. } = self.alike?;
-        Some(AlikeEntries { entries: self.bytes.chunks_exact(stride), key, kind })
+    pub(super) fn uniform(&self) -> Option<UniformEntries<'_>> {
+        let UniformShape { key, stride, kind, .. } = self.uniform?;
+        Some(UniformEntries { entries: self.bytes.chunks_exact(stride), key, kind })
     }
 
     /// How many of `len` entries have a key below `key`. `index` gives the entries in the order of their keys.
@@ -220,7 +224,7 @@ impl EntryArena {
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.places.clear();
-        self.alike = None;
+        self.uniform = None;
     }
 
     /// Bytes of the entries.

@@ -4,9 +4,9 @@ use super::commit::steps::{Step, Steps};
 use super::commit::{CATALOG_ROOT, DETACHED_PREFIX};
 use super::durability::Durability;
 use super::engine::Engine;
-use super::read::cursor::{Cursor, View};
+use super::read::cursor::{Cursor, ReadView};
 use super::redo::RedoResult;
-use super::space::reclaim::Waiting;
+use super::space::reclaim::PendingSubtree;
 use super::space::shrink::ShrinkLimits;
 use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, PageId, Result};
@@ -57,18 +57,18 @@ impl Engine {
     }
 
     /// The detached subtrees that are listed in the catalog.
-    pub(crate) fn catalogued_subtrees(&self, catalog: &Tree) -> Result<BTreeMap<(Lsn, PageId), Waiting>> {
+    pub(crate) fn catalogued_subtrees(&self, catalog: &Tree) -> Result<BTreeMap<(Lsn, PageId), PendingSubtree>> {
         let from = Bound::Included(vec![DETACHED_PREFIX]);
         let to = Bound::Excluded(vec![DETACHED_PREFIX + 1]);
         let mut detached = BTreeMap::new();
-        let mut cursor = Cursor::new(self, *catalog, View::At(Lsn::MAX), from, to);
+        let mut cursor = Cursor::new(self, *catalog, ReadView::Snapshot(Lsn::MAX), from, to);
         while let Some((key, record)) = cursor.next()? {
             let root = key.get(1..).and_then(|id| id.try_into().ok()).map(u32::from_be_bytes);
-            let (Some(root), Some(waiting)) = (root, Waiting::decode(record.bytes)) else {
+            let (Some(root), Some(pending)) = (root, PendingSubtree::decode(record.bytes)) else {
                 let why = "the entry of a detached subtree is damaged".to_owned();
                 return Err(Error::CorruptMeta { what: "the catalog", why });
             };
-            detached.insert((waiting.since, PageId(root)), waiting);
+            detached.insert((pending.since, PageId(root)), pending);
         }
         Ok(detached)
     }

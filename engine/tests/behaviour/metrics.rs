@@ -5,7 +5,7 @@ use duramen::db::types::KeyLayout;
 use duramen::db::{DEFAULT_FILL, LogShape, StoreKind, WriteTotals};
 use duramen::io::{MemoryVolume, WriteKind};
 use duramen::{Builder, Database, Durability, Result, TableDef, TableOptions};
-use duramen_sim::{Death, DriveVolume, FailingVolume, Manner};
+use duramen_sim::{Death, DeathKind, DriveVolume, FailingVolume};
 use std::sync::Arc;
 
 const TABLE: TableDef<u64, &[u8]> = TableDef::new("t");
@@ -85,7 +85,7 @@ fn a_crash_loses_no_counts_before_the_last_checkpoint() -> Result<()> {
         let spare = |kind| if kind == WriteKind::Log { 4096 } else { 0 };
         overwrite(&db, 500, Durability::Commit)?;
         assert_eq!(db.metrics().life.user_bytes, 2500 * 108);
-        let killed = volume.outlive(Death { event: volume.events(), how: Manner::Killed(1) });
+        let killed = volume.outlive(Death { event: volume.events(), kind: DeathKind::Killed(1) });
         let drive = Arc::new(DriveVolume::new(Arc::new(killed)));
         let db = options(store, LogShape::Packed).open_on(drive.clone(), NAME)?;
         let (metrics, counts) = (db.metrics(), drive.counts());

@@ -10,7 +10,7 @@ use crate::workload::{Workload, contents, options, parallel};
 use duramen::db::StoreKind;
 use duramen::{Database, Durability, Error, Result};
 use duramen_sim::model::{Change, Model};
-use duramen_sim::{Cut, CutChoice, Death, FailingVolume, Fault, Manner, Trigger};
+use duramen_sim::{Cut, CutChoice, Death, DeathKind, FailingVolume, Fault, Trigger};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -188,7 +188,7 @@ fn survive_failed_syncs(store: StoreKind, wanted: usize, first: u64) -> Result<(
         assert_stopped(&session.db, &volume, &words)?;
         drop(session);
         let life = Life { store, before: (Rc::new(Model::new()), None), born: 0, model: Rc::new(model), volume, words };
-        let end = Death { event: life.volume.events(), how: Manner::Killed(seed) };
+        let end = Death { event: life.volume.events(), kind: DeathKind::Killed(seed) };
         states += life.cut(CUTS, &mut rng) + life.next(end, &mut rng).cut(2 * CUTS, &mut rng);
         if states >= wanted {
             break;
@@ -232,7 +232,7 @@ fn lose_superblocks(store: StoreKind) -> Result<()> {
     for event in syncs.filter(|event| life.volume.describe(*event).starts_with("sync of 4096 bytes at")) {
         failed += 1;
         for seed in 0..8 {
-            life.next(Death { event, how: Manner::FailedSync(seed) }, &mut rng).cut(usize::MAX, &mut rng);
+            life.next(Death { event, kind: DeathKind::FailedSync(seed) }, &mut rng).cut(usize::MAX, &mut rng);
         }
     }
     assert!(failed >= 4, "{failed}");
@@ -260,12 +260,12 @@ fn an_image_with_a_failed_sync_is_no_base_of_a_delta() -> Result<()> {
     let mut failed = 0;
     for event in (loading..volume.events()).filter(is_sync) {
         failed += 1;
-        let next = volume.outlive(Death { event, how: Manner::FailedSync(failed) });
+        let next = volume.outlive(Death { event, kind: DeathKind::FailedSync(failed) });
         let mut now = Model::beginning_with(model.after(1));
         let mut second = Session::new(options().open_on(Arc::new(next.clone()), NAME)?, &next, &mut now);
         second.commit((0..300).map(|key| put("b", key)).collect(), Durability::Commit)?;
         second.kill();
-        let last = next.outlive(Death { event: next.events(), how: Manner::Killed(failed) });
+        let last = next.outlive(Death { event: next.events(), kind: DeathKind::Killed(failed) });
         options().open_on(Arc::new(last.clone()), NAME)?.checkpoint()?;
         for choice in [CutChoice::DropUnsynced, CutChoice::Random(1), CutChoice::Random(2)] {
             let state = last.crash(Cut { event: last.events(), choice });

@@ -343,7 +343,7 @@ impl Run {
         self.change_with(ids, |_, lsn, before| {
             let mut page = before?.to_vec();
             bytes::put_u64(&mut page, 0, lsn);
-            let payload = PAYLOAD + (lsn * 67 % LEAST_PAYLOAD as u64) as usize;
+            let payload = PAYLOAD + (lsn * 67 % MIN_PAYLOAD as u64) as usize;
             page[payload] = page[payload].wrapping_add(2);
             Some(page)
         })
@@ -396,7 +396,7 @@ impl Run {
         self.store = store::open(self.shape.open_file(&self.volume)?, Path::new(FILE))?.0;
         self.changed.clear();
         self.store.use_closed_state();
-        self.store.file().secure(false)?;
+        self.store.file().make_superblock_durable(false)?;
         self.store.file().write_meta(meta)
     }
 
@@ -410,11 +410,11 @@ impl Run {
 
 /// The offset of the payload in a page, and its least length.
 const PAYLOAD: usize = 100;
-const LEAST_PAYLOAD: usize = 800;
+const MIN_PAYLOAD: usize = 800;
 
 /// A sound page whose content and length follow from its LSN. Half of all pages do not become smaller.
 fn page(len: usize, id: u32, lsn: u64) -> Vec<u8> {
-    let mut payload = vec![lsn as u8 | 1; LEAST_PAYLOAD + PAYLOAD + (lsn as usize * 397 % (len - 1180))];
+    let mut payload = vec![lsn as u8 | 1; MIN_PAYLOAD + PAYLOAD + (lsn as usize * 397 % (len - 1180))];
     if lsn.is_multiple_of(2) {
         fastrand::Rng::with_seed(lsn).fill(&mut payload);
     }

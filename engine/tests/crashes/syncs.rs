@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 const NAME: &str = "t.duramen";
 const T: TableDef<u32, &[u8]> = TableDef::new("t");
 /// The most syncs of a checkpoint.
-const MOST_SYNCS: usize = 8;
+const MAX_SYNCS: usize = 8;
 
 /// A function that is called at each write (with its offset) and before each sync of a file.
 type Happening = Box<dyn FnMut(&str, Option<u64>) -> Result<()> + Send>;
@@ -443,7 +443,7 @@ fn a_checkpoint_syncs_no_file_twice_without_a_write_between() -> Result<()> {
                 false => written.push(name),
             }
         }
-        assert!(syncs.len() <= MOST_SYNCS, "{store}: {} syncs: {syncs:?}", syncs.len());
+        assert!(syncs.len() <= MAX_SYNCS, "{store}: {} syncs: {syncs:?}", syncs.len());
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ const TABLE: TableDef<u32, &[u8]> = TableDef::new("t");
 const OTHER: TableDef<u32, &[u8]> = TableDef::new("other");
 const KEYS: u32 = 1500;
 /// The most entries that may be refused: those of about two leaves.
-const MOST_UNREAD: u32 = KEYS / 20;
+const MAX_UNREAD: u32 = KEYS / 20;
 
 fn options() -> Builder {
     Database::builder().page_size(4096).cache(0).checkpoint_bytes(1 << 40).background(false)
@@ -89,7 +89,7 @@ fn commits_that_the_log_has_lost_do_not_come_back_in_part() -> Result<()> {
             let both = lose_tail(store, delta, recovery, &[1, 15])?;
             let unread = [first, second, both];
             let what = format!("{store:?}, {delta}, {recovery:?}: {unread:?} entries cannot be read");
-            assert!(unread.iter().all(|entries| *entries <= MOST_UNREAD), "{what}");
+            assert!(unread.iter().all(|entries| *entries <= MAX_UNREAD), "{what}");
         }
     }
     Ok(())

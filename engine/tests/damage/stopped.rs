@@ -141,10 +141,10 @@ fn lose_the_map(is_in_log: bool) -> Result<()> {
     tx.commit()?;
     let killed = volume.crash(Cut { event: volume.events(), choice: CutChoice::KeepAll });
     let file = killed.open("t.duramen", OpenMode::Write)?;
-    let mut cell = vec![0; 2 * 4096 + 2 * 4096];
-    file.read_at(FRONT as u64, &mut cell)?;
-    assert!(cell.iter().any(|byte| *byte != 0), "the cell of page 0 is not there");
-    file.write_at(FRONT as u64, &vec![0; cell.len()])?;
+    let mut area = vec![0; 2 * 4096 + 2 * 4096];
+    file.read_at(FRONT as u64, &mut area)?;
+    assert!(area.iter().any(|byte| *byte != 0), "the area of page 0 is not there");
+    file.write_at(FRONT as u64, &vec![0; area.len()])?;
     drop(file);
     for _ in 0..2 {
         let db = options().open_on(Arc::new(killed.clone()), "t.duramen")?;

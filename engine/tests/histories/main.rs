@@ -39,10 +39,10 @@ type Model = BTreeMap<String, Table>;
 
 /// Beyond this many entries a table is mostly taken from.
 const MANY: usize = 1500;
-const MOST_TABLES: usize = 24;
-const MOST_SNAPSHOTS: usize = 6;
+const MAX_TABLES: usize = 24;
+const MAX_SNAPSHOTS: usize = 6;
 /// After so many histories that went wrong no more are tried.
-const MOST_FAILURES: u64 = 8;
+const MAX_FAILURES: u64 = 8;
 /// Operations of one history.
 const LENGTH: u64 = 3000;
 
@@ -153,7 +153,7 @@ impl History {
         let there = self.rng.choice(self.model.keys()).cloned();
         match there.filter(|_| self.rng.u8(0..12) > 0) {
             Some(name) => name,
-            None => format!("t{}", self.rng.usize(..MOST_TABLES)),
+            None => format!("t{}", self.rng.usize(..MAX_TABLES)),
         }
     }
 
@@ -184,7 +184,7 @@ impl History {
     }
 
     fn rename(&mut self, tx: &WriteTransaction, model: &mut Model, name: &str) -> Result<()> {
-        let to = format!("t{}", self.rng.usize(..MOST_TABLES));
+        let to = format!("t{}", self.rng.usize(..MAX_TABLES));
         if model.contains_key(&to) || !model.contains_key(name) {
             return Ok(());
         }
@@ -314,7 +314,7 @@ impl History {
     }
 
     fn open_snapshot(&mut self) -> Result<()> {
-        if self.snapshots.len() < MOST_SNAPSHOTS {
+        if self.snapshots.len() < MAX_SNAPSHOTS {
             self.tell(|| "open a snapshot".to_owned());
             self.snapshots.push((self.db().begin_read()?, self.model.clone()));
         }
@@ -529,7 +529,7 @@ fn random_histories_agree_with_ordered_maps() {
     let wrong: Vec<String> = std::thread::scope(|scope| {
         let work = || {
             let mut wrong = Vec::new();
-            while done.load(Ordering::Relaxed) < wanted && failed.load(Ordering::Relaxed) < MOST_FAILURES {
+            while done.load(Ordering::Relaxed) < wanted && failed.load(Ordering::Relaxed) < MAX_FAILURES {
                 let seed = next.fetch_add(1, Ordering::Relaxed);
                 match run(seed, false) {
                     Ok(ops) => drop(done.fetch_add(ops, Ordering::Relaxed)),

@@ -118,7 +118,7 @@ const ITEMS: &[(&str, &str, &[&str])] = &[
     ("query", "io", &[]),
     ("query", "store", &[]),
     ("query", "log", &[]),
-    ("query", "txn", &["Cursor", "Engine", "KeyRange", "Latched", "View", "VisibleEntries", "large"]),
+    ("query", "txn", &["Cursor", "Engine", "KeyRange", "Latched", "ReadView", "VisibleEntries", "large"]),
     ("query", "db", &["ReadOnlyTable", "ReadOnlyUntypedTable", "encode_bounds", "types"]),
 ];
 

@@ -26,7 +26,7 @@ pub(super) enum Setting {
 }
 
 /// Bytes of the least cache.
-const LEAST_CACHE: usize = 256 << 10;
+const MIN_CACHE: usize = 256 << 10;
 
 impl Setting {
     pub(super) const ALL: [Setting; 5] =
@@ -56,7 +56,7 @@ impl Setting {
 
     /// The options of the workload for so many keys of so many bytes together.
     pub(super) fn options(self, args: &Args, data: &Data, bytes: usize, keys: usize) -> args::Args {
-        let quarter = ((bytes + keys * self.values()) / 4).max(LEAST_CACHE);
+        let quarter = ((bytes + keys * self.values()) / 4).max(MIN_CACHE);
         args::Args {
             data: data.clone(),
             n: Some(args.n),

@@ -4,7 +4,7 @@ use super::{catalog_tree, corrupt};
 use crate::base::bytes::get_u32;
 use crate::base::{Lsn, PageId, Result, TableId};
 use crate::store::{DICTIONARY_COPIES, DictionaryId, DictionaryPlace};
-use crate::txn::{Cursor, DICTIONARY_PREFIX, Engine, View, large};
+use crate::txn::{Cursor, DICTIONARY_PREFIX, Engine, ReadView, large};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -28,7 +28,7 @@ pub(crate) struct DictionaryEntry {
 /// The dictionaries in the catalog of a snapshot, in the order of their ids.
 pub(crate) fn dictionaries(engine: &Engine, snapshot: Lsn) -> Result<Vec<DictionaryEntry>> {
     let (lower, upper) = (Bound::Included(vec![DICTIONARY_PREFIX]), Bound::Excluded(vec![DICTIONARY_PREFIX + 1]));
-    let mut cursor = Cursor::new(engine, catalog_tree(), View::At(snapshot), lower, upper);
+    let mut cursor = Cursor::new(engine, catalog_tree(), ReadView::Snapshot(snapshot), lower, upper);
     let mut found: BTreeMap<DictionaryId, DictionaryEntry> = BTreeMap::new();
     while let Some((key, record)) = cursor.next()? {
         let wrong = || corrupt("the entry of a dictionary is damaged");

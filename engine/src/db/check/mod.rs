@@ -8,7 +8,7 @@ use super::catalog::{self, TableEntry, catalog_tree};
 use super::shared::Handle;
 use crate::base::{Error, Lsn, PageId, Result, bytes};
 use crate::tree::{DetachedSubtree, Problem, Tree, TreeStats, Visit};
-use crate::txn::{Runs, large};
+use crate::txn::{LargeValues, large};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A finding of [`Database::verify`].
@@ -131,7 +131,7 @@ impl Database {
         }
         for ((_, root), at) in detached.unwrap_or_default() {
             let tree = Tree { root, table: at.table, layout: catalog_tree().layout };
-            check.tree(None, &tree, true, at.runs == Runs::Free, &mut progress)?;
+            check.tree(None, &tree, true, at.large_values == LargeValues::Free, &mut progress)?;
         }
         check.heaps();
         match shared.engine.store_damage() {

@@ -13,7 +13,7 @@ use crate::db::table::read_only_untyped::ReadOnlyUntypedTable;
 use crate::db::transaction::read::ReadTransaction;
 use crate::page::Record;
 use crate::tree::Tree;
-use crate::txn::{Cursor, Engine, KeyRange, OwnedRecord, View, large};
+use crate::txn::{Cursor, Engine, KeyRange, OwnedRecord, ReadView, large};
 use std::collections::VecDeque;
 use std::ops::{Bound, RangeBounds};
 
@@ -281,7 +281,7 @@ impl<'t> Salvage<'t> {
     /// Starts a cursor from the position to `upper`.
     fn start(&mut self, upper: Option<Vec<u8>>, leaf_end: Option<Option<Vec<u8>>>) {
         let (from, to) = (Bound::Included(self.position.clone()), upper.map_or(Bound::Unbounded, Bound::Excluded));
-        let cursor = Cursor::new(self.engine, self.tree, View::At(self.snapshot), from, to);
+        let cursor = Cursor::new(self.engine, self.tree, ReadView::Snapshot(self.snapshot), from, to);
         self.cursor = Some((cursor, leaf_end));
     }
 

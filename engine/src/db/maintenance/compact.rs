@@ -11,7 +11,7 @@ use crate::db::transaction::write::WriteTransaction;
 use crate::page::Record;
 use crate::store::PagePolicy;
 use crate::tree::{BulkLoader, Tree};
-use crate::txn::{Cursor, Runs, View, large};
+use crate::txn::{Cursor, LargeValues, ReadView, large};
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
 
@@ -204,7 +204,8 @@ impl WriteTransaction {
             old.table,
             fill,
         );
-        let mut cursor = Cursor::new(engine, old, View::At(crate::base::Lsn::MAX), Bound::Unbounded, Bound::Unbounded);
+        let mut cursor =
+            Cursor::new(engine, old, ReadView::Snapshot(crate::base::Lsn::MAX), Bound::Unbounded, Bound::Unbounded);
         while let Some((key, record)) = cursor.next()? {
             if record.large && copies_runs {
                 let mut value = large::RunReader::open(engine, record.bytes)?;
@@ -224,7 +225,7 @@ impl WriteTransaction {
         entry.tree = Tree { root, ..old };
         entry.entries = loaded.entries;
         self.install(name, entry, 0);
-        self.drop_tree(old, if copies_runs { Runs::Free } else { Runs::Keep });
+        self.drop_tree(old, if copies_runs { LargeValues::Free } else { LargeValues::Keep });
         progress(*so_far);
         Ok(())
     }

@@ -20,7 +20,7 @@ use crate::db::transaction::write::WriteTransaction;
 use crate::db::{Builder, Database, DatabaseStats};
 use crate::io::{LockGuard, Locked, Volume};
 use crate::store;
-use crate::txn::{Cursor, View, large};
+use crate::txn::{Cursor, ReadView, large};
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
@@ -174,7 +174,7 @@ fn copy_table(
 ) -> Result<()> {
     let mut bulk = tx.bulk_load_copy(table.name(), &table.entry)?;
     let (engine, tree, snapshot) = table.source();
-    let mut cursor = Cursor::new(engine, *tree, View::At(snapshot), Bound::Unbounded, Bound::Unbounded);
+    let mut cursor = Cursor::new(engine, *tree, ReadView::Snapshot(snapshot), Bound::Unbounded, Bound::Unbounded);
     let (mut entries, mut large_bytes) = (0, 0);
     while let Some((key, record)) = cursor.next()? {
         if record.large {

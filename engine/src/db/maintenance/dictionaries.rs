@@ -14,7 +14,7 @@ use crate::db::catalog::dictionary::{DictionaryEntry, dictionaries};
 use crate::db::transaction::read::each_table;
 use crate::page::Page;
 use crate::store::{
-    CompressionDictionary, Dictionary, DictionaryId, DictionaryPlace, MOST_DICTIONARIES, PageCompression, PagePolicy,
+    CompressionDictionary, Dictionary, DictionaryId, DictionaryPlace, MAX_DICTIONARIES, PageCompression, PagePolicy,
     PageStore,
 };
 use crate::txn::Durability;
@@ -96,7 +96,7 @@ impl Database {
         self.checkpoint()?;
         let current = |table, policy| compression.compression_dictionary(table, policy);
         let gains = gains(compression, &*store, engine.page_size(), &wanted, current, progress)?;
-        let room = MOST_DICTIONARIES.saturating_sub(dictionaries);
+        let room = MAX_DICTIONARIES.saturating_sub(dictionaries);
         let gains: Vec<(TableId, Gain)> = gains.into_iter().filter(|(_, gain)| gain.pays).take(room).collect();
         if gains.is_empty() {
             return Ok(HashSet::new());

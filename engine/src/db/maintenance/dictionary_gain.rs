@@ -14,12 +14,12 @@ const SIZES: [usize; 3] = [16 << 10, 64 << 10, 110 << 10];
 /// The steps of [`gain`]: compressing the sample, and for each size training and compressing once more.
 pub(super) const STEPS: u64 = 1 + 2 * SIZES.len() as u64;
 /// Least pages in a sample.
-const LEAST_PAGES: usize = 32;
+const MIN_PAGES: usize = 32;
 /// The most bytes of pages of a table that are kept, and of all tables together.
-const MOST_BYTES: usize = 12 << 20;
-const MOST_BYTES_TOGETHER: usize = 64 << 20;
+const MAX_BYTES: usize = 12 << 20;
+const MAX_BYTES_TOGETHER: usize = 64 << 20;
 /// The least part of the bytes of a table that makes a dictionary worth it.
-const LEAST_SAVING: f64 = 0.02;
+const MIN_SAVING: f64 = 0.02;
 
 /// Sampled pages of a table.
 #[derive(Debug)]
@@ -35,13 +35,13 @@ pub(super) struct SampledPages {
 impl SampledPages {
     /// No pages yet. `tables`: how many tables are sampled together.
     pub(super) fn new(tables: usize) -> SampledPages {
-        let most = MOST_BYTES.min(MOST_BYTES_TOGETHER / tables.max(1));
+        let most = MAX_BYTES.min(MAX_BYTES_TOGETHER / tables.max(1));
         SampledPages { packed: Vec::new(), bytes: 0, most, seen: 0, stride: 1 }
     }
 
     /// True if a dictionary can be trained on them.
     pub(super) fn are_enough(&self) -> bool {
-        self.packed.len() >= LEAST_PAGES
+        self.packed.len() >= MIN_PAGES
     }
 
     /// Adds a page, unless there are too many.
@@ -107,7 +107,7 @@ pub(super) fn gain(
         let saved = before.saturating_sub(stored(Some(&cdict)));
         let (bytes, saved_bytes) = (bytes_of(sealed.len(), &places, page_size), scaled(saved, scale));
         let saving = saved as f64 / before.max(1) as f64;
-        let pays = saved_bytes > bytes && saving >= LEAST_SAVING;
+        let pays = saved_bytes > bytes && saving >= MIN_SAVING;
         Some(Gain { trained, bytes, saving, saved_bytes, pays })
     };
     let net = |gain: &Gain| i128::from(gain.saved_bytes) - i128::from(gain.bytes);

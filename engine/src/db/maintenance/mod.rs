@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// How long the first thread waits for an open transaction to end before it can free dropped pages (a checkpoint may
 /// become due meanwhile), and how long it sleeps if nothing wakes it.
-const MOST_WAIT: Duration = Duration::from_millis(100);
+const MAX_WAIT: Duration = Duration::from_millis(100);
 
 /// How long a writer waits after an error: the device may be full for a while.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
@@ -55,7 +55,7 @@ fn spawn(shared: &Arc<Shared>, name: String, work: fn(&Shared)) -> bool {
 fn sync_at_intervals(shared: &Shared) {
     let engine = &shared.engine;
     while shared.interval_syncs.await_commits(shared.flush_interval) && engine.check_poison().is_ok() {
-        if let Err(cause) = engine.poison_on_panic("it synced the log", || engine.sync_lazy()) {
+        if let Err(cause) = engine.poison_on_panic("it synced the log", || engine.sync_interval_commits()) {
             tracing::error!(%cause, "the log could not be synced");
         }
     }
@@ -80,7 +80,7 @@ fn run(shared: &Shared) {
         }
         let mut state = shared.worker.state.lock();
         if !state.stop && !state.due {
-            shared.worker.wake.wait_for(&mut state, MOST_WAIT);
+            shared.worker.wake.wait_for(&mut state, MAX_WAIT);
         }
         let WorkerState { stop, due } = &mut *state;
         *due = false;
@@ -92,7 +92,7 @@ fn run(shared: &Shared) {
 
 fn round(shared: &Shared) -> Result<()> {
     // A checkpoint that is due must not wait for a transaction that is open for long.
-    while !shared.worker.state.lock().stop && shared.maintain(Some(MOST_WAIT))? {}
+    while !shared.worker.state.lock().stop && shared.maintain(Some(MAX_WAIT))? {}
     Ok(())
 }
 

@@ -30,11 +30,11 @@ pub const DEFAULT_CHECKPOINT_BYTES: u64 = 64 << 20;
 pub const DEFAULT_CHECKPOINT_PAGES: u64 = 65_536;
 
 /// The least bounds. With smaller ones checkpoints would write more than commits.
-const LEAST_BYTES: u64 = 4096;
-const LEAST_PAGES: u64 = 16;
+const MIN_BYTES: u64 = 4096;
+const MIN_PAGES: u64 = 16;
 
 /// The most background writers.
-const MOST_WRITERS: usize = 4;
+const MAX_WRITERS: usize = 4;
 
 impl Builder {
     /// Bounds the log that a recovery reads, in bytes: a checkpoint begins when the log has this number of bytes since
@@ -103,8 +103,8 @@ impl Builder {
 
     /// Fails if a bound is too small, or if there are too many writers.
     pub(crate) fn check_bounds(&self) -> Result<()> {
-        if self.writers > MOST_WRITERS {
-            let expected = format!("at most {MOST_WRITERS}");
+        if self.writers > MAX_WRITERS {
+            let expected = format!("at most {MAX_WRITERS}");
             return Err(Error::Option { option: "writers", value: self.writers.to_string(), expected });
         }
         let least = |option, value: u64, least: u64, unit| match value < least {
@@ -113,8 +113,8 @@ impl Builder {
             }
             false => Ok(()),
         };
-        least("checkpoint_bytes", self.checkpoint_bytes, LEAST_BYTES, " bytes")?;
-        least("checkpoint_pages", self.checkpoint_pages.unwrap_or(DEFAULT_CHECKPOINT_PAGES), LEAST_PAGES, "")
+        least("checkpoint_bytes", self.checkpoint_bytes, MIN_BYTES, " bytes")?;
+        least("checkpoint_pages", self.checkpoint_pages.unwrap_or(DEFAULT_CHECKPOINT_PAGES), MIN_PAGES, "")
     }
 
     /// The bounds of a database with pages of this size.

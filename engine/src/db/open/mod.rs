@@ -267,7 +267,7 @@ impl Opened {
             return Ok(());
         }
         // The superblock that needs no log may be in the file cache only.
-        self.store.file().secure(false)?;
+        self.store.file().make_superblock_durable(false)?;
         Log::remove_stale(&config, &stale)
     }
 
@@ -292,8 +292,8 @@ impl Opened {
         }
         // Creating the log removes the segments of an earlier log, which the other superblock may still need. So the
         // superblocks are made durable first.
-        let secured = self.store.file().secure(false);
-        let log = match secured.and_then(|()| Log::create_after(config, position.epoch, position.redo, &stale)) {
+        let durable = self.store.file().make_superblock_durable(false);
+        let log = match durable.and_then(|()| Log::create_after(config, position.epoch, position.redo, &stale)) {
             Err(cause @ Error::Full { .. }) => return Ok(Err(cause)),
             created => created?,
         };
@@ -467,7 +467,7 @@ fn recover(
     let from = LogPosition { lsn: meta.redo, epoch: meta.epoch };
     let mut ahead = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
     // A clean superblock does not have the commits of the log.
-    store.file().secure(store.file().meta().clean)?;
+    store.file().make_superblock_durable(store.file().meta().clean)?;
     let freed = Redo::first_pass(&**store, meta.store_lsn, meta.high_water, &mut ahead)?;
     let (log_bytes, end) = (ahead.bytes(), ahead.end_state().lsn);
     let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;

@@ -8,7 +8,7 @@ use super::range::Range;
 use super::read_only_untyped::ReadOnlyUntypedTable;
 use crate::base::Result;
 use crate::db::types::{Key, PrefixKey, Value};
-use crate::txn::{Cursor, View};
+use crate::txn::{Cursor, ReadView};
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
@@ -162,7 +162,7 @@ impl<K: Key, V: Value> ReadOnlyTable<K, V> {
     {
         let (lower, upper) = bounds::encode::<K>(&range);
         let (engine, tree, snapshot) = self.untyped.source();
-        Keys::new(Cursor::new(engine, *tree, View::At(snapshot), lower, upper), self.untyped.name.clone())
+        Keys::new(Cursor::new(engine, *tree, ReadView::Snapshot(snapshot), lower, upper), self.untyped.name.clone())
     }
 
     /// The first entry.

@@ -8,7 +8,7 @@ use crate::db::catalog::TableEntry;
 use crate::db::catalog::info::TableInfo;
 use crate::db::transaction::read::Snapshot;
 use crate::tree::Tree;
-use crate::txn::{Cursor, Engine, KeyRange, Latched, View, VisibleEntries};
+use crate::txn::{Cursor, Engine, KeyRange, Latched, ReadView, VisibleEntries};
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ impl ReadOnlyUntypedTable {
 
     pub(super) fn cursor(&self, (lower, upper): EncodedRange) -> UntypedRange<'_> {
         let engine = &self.snapshot.shared.engine;
-        let view = View::At(self.snapshot.lsn);
+        let view = ReadView::Snapshot(self.snapshot.lsn);
         UntypedRange::new(engine, Cursor::new(engine, self.entry.tree, view, lower, upper))
     }
 

@@ -9,7 +9,7 @@ use crate::db::catalog::info::TableInfo;
 use crate::db::transaction::table_state::TableState;
 use crate::db::transaction::write::{WriteTransaction, own_write};
 use crate::page::Record;
-use crate::txn::{Cursor, KeyRange, View, large};
+use crate::txn::{Cursor, KeyRange, ReadView, large};
 use parking_lot::{ArcMutexGuard, RawMutex};
 use std::io::Read;
 use std::ops::RangeBounds;
@@ -232,7 +232,7 @@ impl<'t> UntypedTable<'t> {
     pub(crate) fn cursor(&self, (lower, upper): EncodedRange) -> UntypedRange<'_> {
         let engine = &self.tx.shared.engine;
         let writes = &self.state.writes;
-        let view = if self.state.created { View::Creating(writes) } else { View::Writing(writes) };
+        let view = if self.state.created { ReadView::Creating(writes) } else { ReadView::Writing(writes) };
         UntypedRange::new(engine, Cursor::new(engine, self.state.entry.tree, view, lower, upper))
     }
 

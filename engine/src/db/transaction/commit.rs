@@ -47,7 +47,7 @@ impl WriteTransaction {
         self.names.get_mut().clear();
         // Without changes, the commit still waits for earlier commits.
         let end = end.unwrap_or_else(|| self.shared.engine.last_end());
-        self.shared.engine.note_awaited(end, self.durability);
+        self.shared.engine.note_sync_request(end, self.durability);
         drop(self.writer.take());
         self.shared.engine.settle(end, self.durability)?;
         self.shared.after_commit(self.durability)
@@ -118,7 +118,7 @@ impl WriteTransaction {
         );
         let bulk_loaded = |tree: &Tree| adopted.iter().any(|(page, at)| *page == tree.root && at.is_some());
         steps.extend(created.iter().filter(|tree| !bulk_loaded(tree)).map(|&tree| Step::Create { tree }));
-        steps.extend(dropped.iter().map(|(tree, runs)| Step::Drop { tree, runs: *runs }));
+        steps.extend(dropped.iter().map(|(tree, large_values)| Step::Drop { tree, large_values: *large_values }));
         let engine = &self.shared.engine;
         for ((_, state), delta) in states.iter().zip(&deltas) {
             push_steps(&mut steps, &state.entry.tree, &state.writes, delta);

@@ -8,7 +8,7 @@ use crate::db::table::read_only::ReadOnlyTable;
 use crate::db::table::read_only_untyped::ReadOnlyUntypedTable;
 use crate::db::types::{Key, TableDef, Value};
 use crate::tree::Tree;
-use crate::txn::{Cursor, Engine, View};
+use crate::txn::{Cursor, Engine, ReadView};
 use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -150,7 +150,7 @@ pub(in crate::db) fn each_table(
 ) -> Result<()> {
     let (lower, upper) = catalog::all_tables();
     let (lower, upper) = (Bound::Included(lower), Bound::Excluded(upper));
-    let mut cursor = Cursor::new(engine, catalog_tree(), View::At(snapshot), lower, upper);
+    let mut cursor = Cursor::new(engine, catalog_tree(), ReadView::Snapshot(snapshot), lower, upper);
     while let Some((key, record)) = cursor.next()? {
         if let Some(name) = catalog::table_name(key) {
             visit(name?, TableEntry::decode(record.bytes)?);

@@ -16,7 +16,7 @@ use crate::db::types::{Key, TableDef, TableOptions, Value};
 use crate::page::Record;
 use crate::store::PlaceBytes;
 use crate::tree::Tree;
-use crate::txn::{Durability, EntryDelta, LastWrite, OwnedRecord, Runs, WriteSet, WriterGuard};
+use crate::txn::{Durability, EntryDelta, LargeValues, LastWrite, OwnedRecord, WriteSet, WriterGuard};
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex, ReentrantMutex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub struct WriteTransaction {
     /// a name and then changes it. A change can call another change, so a thread can take this lock again.
     pub(crate) schema: ReentrantMutex<()>,
     pub(super) names: Mutex<BTreeMap<String, Name>>,
-    pub(super) dropped: Mutex<Vec<(Tree, Runs)>>,
+    pub(super) dropped: Mutex<Vec<(Tree, LargeValues)>>,
     /// New tables, also those that were dropped again. The page store has their policies.
     pub(super) added: Mutex<Vec<TableId>>,
     pub(crate) adopted: Mutex<Vec<Adopted>>,
@@ -220,8 +220,8 @@ impl WriteTransaction {
     }
 
     /// Detaches a tree at commit.
-    pub(crate) fn drop_tree(&self, tree: Tree, runs: Runs) {
-        self.dropped.lock().push((tree, runs));
+    pub(crate) fn drop_tree(&self, tree: Tree, large_values: LargeValues) {
+        self.dropped.lock().push((tree, large_values));
     }
 
     /// True if there is a table of that name.
@@ -274,7 +274,7 @@ impl WriteTransaction {
             adopted.retain(|(page, _)| *page != root);
             self.shared.engine.release_pages(&[root]);
         } else {
-            self.drop_tree(state.entry.tree, Runs::Free);
+            self.drop_tree(state.entry.tree, LargeValues::Free);
         }
         Ok(true)
     }

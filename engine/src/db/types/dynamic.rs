@@ -39,7 +39,7 @@ pub(super) enum TypeShape {
     Bytes,
     Str,
     Unit,
-    Number(&'static Number),
+    Scalar(&'static ScalarType),
     Array(usize),
     Tuple(Vec<TypeShape>),
     Option(Box<TypeShape>),
@@ -52,7 +52,7 @@ pub(super) enum TypeShape {
 
 /// A type that the standard library converts from and to text, such as an integer or `bool`.
 #[derive(Debug)]
-pub(super) struct Number {
+pub(super) struct ScalarType {
     name: &'static str,
     pub(super) width: usize,
     key: bool,
@@ -64,10 +64,10 @@ pub(super) struct Number {
     pub(super) expected: fn() -> String,
 }
 
-macro_rules! numbers {
+macro_rules! scalars {
     ($($ty:ident $key:literal $expected:expr $(, too_large: $is_infinite:path)?;)*) => {
-        /// All [`Number`] types.
-        static NUMBERS: &[Number] = &[$(Number {
+        /// All scalar types.
+        static SCALARS: &[ScalarType] = &[$(ScalarType {
             name: stringify!($ty),
             width: size_of::<$ty>(),
             key: $key,
@@ -103,7 +103,7 @@ fn has_digit(text: &str) -> bool {
     text.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-numbers! {
+scalars! {
     u8 true whole!(u8);
     u16 true whole!(u16);
     u32 true whole!(u32);
@@ -163,7 +163,7 @@ impl DynType {
     pub fn is_key(&self) -> bool {
         match &self.shape {
             TypeShape::Option(_) => false,
-            TypeShape::Number(number) => number.key,
+            TypeShape::Scalar(scalar) => scalar.key,
             TypeShape::Bytes
             | TypeShape::Str
             | TypeShape::Unit
@@ -192,7 +192,7 @@ impl TypeShape {
         match self {
             TypeShape::Bytes | TypeShape::Str => None,
             TypeShape::Unit => Some(0),
-            TypeShape::Number(number) => Some(number.width),
+            TypeShape::Scalar(scalar) => Some(scalar.width),
             TypeShape::Array(width) => Some(*width),
             TypeShape::Own { width, .. } => *width,
             TypeShape::Tuple(parts) => parts.iter().try_fold(0, |sum: usize, part| sum.checked_add(part.width()?)),
@@ -222,8 +222,8 @@ impl TypeShape {
             "()" => return Some(TypeShape::Unit),
             _ => {}
         }
-        if let Some(number) = NUMBERS.iter().find(|number| number.name == name) {
-            return Some(TypeShape::Number(number));
+        if let Some(scalar) = SCALARS.iter().find(|scalar| scalar.name == name) {
+            return Some(TypeShape::Scalar(scalar));
         }
         let digits = name.strip_prefix("[u8;")?.strip_suffix(']')?;
         let width = digits.parse::<u32>().ok().filter(|width| width.to_string() == digits)?;
@@ -250,7 +250,7 @@ impl fmt::Display for TypeShape {
             TypeShape::Bytes => f.write_str("bytes"),
             TypeShape::Str => f.write_str("str"),
             TypeShape::Unit => f.write_str("()"),
-            TypeShape::Number(number) => f.write_str(number.name),
+            TypeShape::Scalar(scalar) => f.write_str(scalar.name),
             TypeShape::Array(width) => write!(f, "[u8;{width}]"),
             TypeShape::Tuple(parts) => {
                 write!(f, "({})", parts.iter().map(TypeShape::to_string).collect::<Vec<_>>().join(","))

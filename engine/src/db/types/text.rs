@@ -80,7 +80,7 @@ impl DynType {
         match &self.shape {
             TypeShape::Bytes => Ok(()),
             // For numbers of more than one byte, all bytes are valid.
-            TypeShape::Number(number) if number.width > 1 && bytes.len() == number.width => Ok(()),
+            TypeShape::Scalar(scalar) if scalar.width > 1 && bytes.len() == scalar.width => Ok(()),
             shape => shape.decode(bytes, &mut Vec::new()),
         }
     }
@@ -114,10 +114,10 @@ impl TypeShape {
             }
             TypeShape::Unit if text.is_empty() => {}
             TypeShape::Unit => return Err("it must be empty".to_owned()),
-            TypeShape::Number(number) => {
-                let parsed = std::str::from_utf8(text).is_ok_and(|text| (number.parse)(text, out));
+            TypeShape::Scalar(scalar) => {
+                let parsed = std::str::from_utf8(text).is_ok_and(|text| (scalar.parse)(text, out));
                 if !parsed {
-                    return Err(format!("it must be {}", (number.expected)()));
+                    return Err(format!("it must be {}", (scalar.expected)()));
                 }
             }
             TypeShape::Array(width) | TypeShape::Own { width: Some(width), .. } if text.len() != *width => {
@@ -143,7 +143,7 @@ impl TypeShape {
             TypeShape::Bytes => out.extend_from_slice(bytes),
             TypeShape::Str => out.extend_from_slice(<&str>::decode(bytes)?.as_bytes()),
             TypeShape::Unit => <()>::decode(bytes)?,
-            TypeShape::Number(number) => (number.print)(bytes, out)?,
+            TypeShape::Scalar(scalar) => (scalar.print)(bytes, out)?,
             TypeShape::Array(width) if bytes.len() == *width => out.extend_from_slice(bytes),
             TypeShape::Own { width, .. } if width.is_none_or(|width| width == bytes.len()) => {
                 out.extend_from_slice(bytes)
@@ -175,7 +175,7 @@ impl TypeShape {
             TypeShape::Array(width) if text.len() <= *width => out.extend_from_slice(text),
             TypeShape::Array(width) => return Err(format!("it must have at most {width} bytes, not {}", text.len())),
             TypeShape::Tuple(parts) => encode_tuple_prefix(parts, text, out)?,
-            TypeShape::Unit | TypeShape::Number(_) | TypeShape::Option(_) => {
+            TypeShape::Unit | TypeShape::Scalar(_) | TypeShape::Option(_) => {
                 return Err("only strings and tuples have prefixes: give a range instead".to_owned());
             }
         }

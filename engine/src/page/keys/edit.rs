@@ -68,17 +68,17 @@ pub(crate) fn insert_in_place<'k>(
 
 /// Returns how many of these suffixes [`insert_run`] inserts together into a list of `count` keys: those that go to the
 /// same block as the first. Returns 0 if the list has no blocks.
-pub(crate) fn together<'k>(
+pub(crate) fn count_in_one_block<'k>(
     kind: KeyListKind,
     list: &[u8],
     count: usize,
     suffixes: impl Iterator<Item = &'k [u8]>,
 ) -> usize {
-    with_scheme!(kind, scheme => scheme.together(list, count, suffixes))
+    with_scheme!(kind, scheme => scheme.count_in_one_block(list, count, suffixes))
 }
 
-/// Inserts suffixes that are [`together`], each at its slot of the list as it is now: all, or none if there is no room.
-/// `list` is as for [`insert`].
+/// Inserts suffixes that all go to one block, see [`count_in_one_block`], each at its slot of the list as it is now:
+/// all, or none if there is no room. `list` is as for [`insert`].
 pub(crate) fn insert_run<'k>(
     page: PageId,
     list: &mut [u8],

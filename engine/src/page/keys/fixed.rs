@@ -172,7 +172,7 @@ pub(crate) struct FixedScheme;
 
 impl Scheme for FixedScheme {
     type List<'a> = Fixed<'a>;
-    type Builder = FixedBuilder;
+    type Builder = FixedKeysBuilder;
 
     #[inline(always)]
     fn features(self) -> Features {
@@ -184,8 +184,8 @@ impl Scheme for FixedScheme {
         Fixed::new(list, count)
     }
 
-    fn builder(self, _granule: usize, inner: bool, _bytes: usize) -> FixedBuilder {
-        FixedBuilder { inner, stride: 0, count: 0, keys: Vec::new() }
+    fn builder(self, _granule: usize, inner: bool, _bytes: usize) -> FixedKeysBuilder {
+        FixedKeysBuilder { inner, stride: 0, count: 0, keys: Vec::new() }
     }
 
     fn entry_bytes(self, suffix_len: usize) -> usize {
@@ -196,7 +196,7 @@ impl Scheme for FixedScheme {
         len
     }
 
-    fn bare_len_is_valid(self, _len: usize) -> bool {
+    fn first_key_len_is_valid(self, _len: usize) -> bool {
         true
     }
 
@@ -237,14 +237,14 @@ impl Scheme for FixedScheme {
 }
 
 /// A fixed-length key list under construction.
-pub(crate) struct FixedBuilder {
+pub(crate) struct FixedKeysBuilder {
     inner: bool,
     stride: usize,
     count: usize,
     keys: Vec<u8>,
 }
 
-impl Build for FixedBuilder {
+impl Build for FixedKeysBuilder {
     type List<'a> = Fixed<'a>;
 
     fn bytes(&self) -> usize {

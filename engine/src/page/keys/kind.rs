@@ -105,9 +105,9 @@ impl KeyListKind {
         with_scheme!(self, scheme => scheme.image(before, key, next, place))
     }
 
-    /// See [`Scheme::bare_len_is_valid`].
-    pub(in crate::page) fn bare_len_is_valid(self, len: usize) -> bool {
-        with_scheme!(self, scheme => scheme.bare_len_is_valid(len))
+    /// See [`Scheme::first_key_len_is_valid`].
+    pub(in crate::page) fn first_key_len_is_valid(self, len: usize) -> bool {
+        with_scheme!(self, scheme => scheme.first_key_len_is_valid(len))
     }
 
     /// See [`Scheme::spare`].

@@ -26,7 +26,7 @@ pub(super) use blocks::Blocks;
 pub use delta::Instantiation;
 use edit::InsertPlan;
 pub(super) use edit::{
-    KeyState, insert, insert_in_place, insert_run, is_changeable, remove, together, vacuumize, would_insert,
+    KeyState, count_in_one_block, insert, insert_in_place, insert_run, is_changeable, remove, vacuumize, would_insert,
 };
 pub use layout::{KeyLayout, KeyProperties};
 pub use pkb::out_of_line::KeyPlace;

@@ -8,7 +8,7 @@ use crate::base::{bytes, varint};
 use std::ops::Range;
 
 /// The least length of a buffer that has keys.
-const LEAST: usize = 512;
+const MIN_BUFFER: usize = 512;
 /// The bytes that are copied at once; parts of keys are seldom longer.
 const WIDE: usize = 32;
 /// The bytes for a key of a slotted list: its lead, its head and the rest, including the excess bytes of a copy.
@@ -216,7 +216,7 @@ impl AdjacentKeys {
 #[cold]
 #[inline(never)]
 fn grow(buffer: &mut Vec<u8>, len: usize) {
-    buffer.resize((2 * len).max(LEAST), 0);
+    buffer.resize((2 * len).max(MIN_BUFFER), 0);
 }
 
 /// Returns the end of a list, padded with zeros.

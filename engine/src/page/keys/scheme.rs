@@ -88,7 +88,7 @@ pub(crate) trait Scheme: Copy {
     }
 
     /// Returns true if an inner page's key 0, which is empty, may be kept as `len` zero bytes.
-    fn bare_len_is_valid(self, len: usize) -> bool {
+    fn first_key_len_is_valid(self, len: usize) -> bool {
         len == 0
     }
 
@@ -109,8 +109,8 @@ pub(crate) trait Scheme: Copy {
         None
     }
 
-    /// See [`super::together`].
-    fn together<'k>(self, _list: &[u8], _count: usize, _suffixes: impl Iterator<Item = &'k [u8]>) -> usize {
+    /// See [`super::count_in_one_block`].
+    fn count_in_one_block<'k>(self, _list: &[u8], _count: usize, _suffixes: impl Iterator<Item = &'k [u8]>) -> usize {
         0
     }
 

@@ -87,17 +87,17 @@ pub(super) fn remove(list: &mut [u8], state: RecordState, from: usize, to: usize
 }
 
 /// A fixed-size record list under construction.
-pub(crate) struct FixedBuilder {
+pub(crate) struct FixedRecordsBuilder {
     stride: usize,
     count: usize,
     /// The records in slot order; the finished list has them in reverse order.
     records: Vec<u8>,
 }
 
-impl FixedBuilder {
+impl FixedRecordsBuilder {
     /// Begins a list for a page of up to `bytes` bytes, most of which are keys.
-    pub(super) fn new(bytes: usize) -> FixedBuilder {
-        FixedBuilder { stride: 0, count: 0, records: Vec::with_capacity(bytes / 4) }
+    pub(super) fn new(bytes: usize) -> FixedRecordsBuilder {
+        FixedRecordsBuilder { stride: 0, count: 0, records: Vec::with_capacity(bytes / 4) }
     }
 
     pub(super) fn bytes(&self) -> usize {

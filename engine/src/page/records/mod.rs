@@ -275,7 +275,7 @@ fn bytes_from(heap: &[u8], at: usize) -> &[u8] {
 /// A record list under construction.
 pub(super) enum RecordListBuilder {
     None,
-    Fixed(fixed::FixedBuilder),
+    Fixed(fixed::FixedRecordsBuilder),
     Variable(variable::VariableBuilder),
 }
 
@@ -284,7 +284,7 @@ impl RecordListBuilder {
     pub(super) fn new(kind: RecordListKind, granule: usize, bytes: usize) -> RecordListBuilder {
         match kind {
             RecordListKind::None => RecordListBuilder::None,
-            RecordListKind::Fixed => RecordListBuilder::Fixed(fixed::FixedBuilder::new(bytes)),
+            RecordListKind::Fixed => RecordListBuilder::Fixed(fixed::FixedRecordsBuilder::new(bytes)),
             RecordListKind::Variable => RecordListBuilder::Variable(variable::VariableBuilder::new(granule, bytes)),
         }
     }

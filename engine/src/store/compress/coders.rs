@@ -37,7 +37,7 @@ impl DecompressError {
 /// The coders of one thread, made when they are first needed.
 #[derive(Default)]
 pub(in crate::store) struct Coders {
-    lz4: Option<lz4::Encoder>,
+    lz4: Option<lz4::Lz4Encoder>,
     #[cfg(feature = "zstd")]
     zstd: Option<(u8, zstd::bulk::Compressor<'static>)>,
     #[cfg(feature = "zstd")]
@@ -47,8 +47,8 @@ pub(in crate::store) struct Coders {
     with_dictionary: Option<zstd::zstd_safe::CCtx<'static>>,
     #[cfg(feature = "zstd")]
     from_dictionary: Option<zstd::zstd_safe::DCtx<'static>>,
-    zlib: zlib::Encoder,
-    unzlib: zlib::Decoder,
+    zlib: zlib::ZlibEncoder,
+    unzlib: zlib::ZlibDecoder,
     /// The decompressed bytes, to compare them with the original.
     again: Vec<u8>,
     /// Decompressing a page has given bytes that differ from the page.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The most dictionaries that are kept prepared for compression. Each takes about a megabyte.
-const MOST_CDICTS: usize = 16;
+const MAX_CDICTS: usize = 16;
 
 /// The dictionaries of a database.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ impl Dictionaries {
             Some(at) => cdicts.remove(at),
             None => Arc::new(CompressionDictionary::new(dictionary, level)?),
         };
-        if cdicts.len() >= MOST_CDICTS {
+        if cdicts.len() >= MAX_CDICTS {
             cdicts.remove(0);
         }
         cdicts.push(found.clone());

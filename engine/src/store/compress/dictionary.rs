@@ -20,9 +20,9 @@ impl std::fmt::Display for DictionaryId {
 /// The copies of each dictionary in the file.
 pub const DICTIONARY_COPIES: usize = 2;
 /// The most dictionaries that a database has.
-pub const MOST_DICTIONARIES: usize = 64;
+pub const MAX_DICTIONARIES: usize = 64;
 /// The most bytes of a dictionary.
-pub(crate) const MOST_BYTES: usize = 110 << 10;
+pub(crate) const MAX_BYTES: usize = 110 << 10;
 
 /// The table of a dictionary, and the first pages of its copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,7 +95,7 @@ impl std::fmt::Debug for Dictionary {
 impl Dictionary {
     /// The dictionary in bytes that [`sealed_dictionary`] has made; `None` if they are damaged.
     pub(crate) fn open(sealed: &[u8]) -> Option<Dictionary> {
-        let id = id_in(sealed).filter(|_| sealed.len() <= MOST_BYTES + CHECKSUM)?;
+        let id = id_in(sealed).filter(|_| sealed.len() <= MAX_BYTES + CHECKSUM)?;
         let (bytes, crc) = sealed.split_at_checked(sealed.len() - CHECKSUM)?;
         (checksum(bytes) == get_u32(crc, 0)).then(|| Dictionary {
             id,
@@ -152,7 +152,7 @@ impl CompressionDictionary {
 /// lengths. `None` if they are too few or too different.
 #[cfg(feature = "zstd")]
 pub(crate) fn train(pages: &[u8], lengths: &[usize], most: usize) -> Option<Vec<u8>> {
-    let mut trained = Vec::with_capacity(most.min(MOST_BYTES));
+    let mut trained = Vec::with_capacity(most.min(MAX_BYTES));
     zstd::zstd_safe::train_from_buffer(&mut trained, pages, lengths).ok()?;
     Some(trained).filter(|trained| get_u32(trained, 0) == MAGIC)
 }
@@ -178,7 +178,7 @@ mod tests {
             assert!(Dictionary::open(&sealed[..at]).is_none(), "{at}");
         }
         assert!(Dictionary::open(&sealed_dictionary(DictionaryId(1), &[7; 300])).is_none());
-        let large = [&MAGIC.to_le_bytes()[..], &vec![0; MOST_BYTES]].concat();
+        let large = [&MAGIC.to_le_bytes()[..], &vec![0; MAX_BYTES]].concat();
         assert!(Dictionary::open(&sealed_dictionary(DictionaryId(1), &large)).is_none());
     }
 

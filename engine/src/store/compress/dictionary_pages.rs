@@ -2,7 +2,7 @@
 //! that were found.
 
 use super::Dictionaries;
-use super::dictionary::{Dictionary, DictionaryPlace, MOST_BYTES, id_in};
+use super::dictionary::{Dictionary, DictionaryPlace, MAX_BYTES, id_in};
 use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::page::Page;
 use crate::store::FoundImage;
@@ -63,7 +63,7 @@ fn read_copy(
         let Some(part) = DictionaryPart::of(Page::new(page)) else { return Ok(None) };
         bytes.extend_from_slice(part.payload);
         next = part.right;
-        if bytes.len() > 2 * MOST_BYTES {
+        if bytes.len() > 2 * MAX_BYTES {
             return Ok(None);
         }
     }
@@ -88,7 +88,7 @@ impl<'a> DictionaryPart<'a> {
 /// The most bytes of pages that a rescue keeps to find dictionaries among them. The dictionaries that a database has at
 /// one time take at most 14 MiB, and there may be old ones in free space. A hostile file may have pages that take far
 /// more memory than space in the file.
-const MOST_KEPT: usize = 128 << 20;
+const MAX_KEPT: usize = 128 << 20;
 
 /// Pages that may have parts of dictionaries, found one by one.
 #[derive(Debug, Default)]
@@ -120,7 +120,7 @@ impl FoundParts {
         self.bytes += found.payload.len();
         self.by_age.insert((found.lsn, image.page));
         self.pages.insert(image.page, found);
-        while let Some((_, oldest)) = self.by_age.first().copied().filter(|_| self.bytes > MOST_KEPT) {
+        while let Some((_, oldest)) = self.by_age.first().copied().filter(|_| self.bytes > MAX_KEPT) {
             self.forget(oldest);
         }
     }
@@ -149,7 +149,7 @@ impl FoundParts {
 
     fn joined(&self, first: PageId) -> Option<Dictionary> {
         let (mut bytes, mut next) = (Vec::new(), first);
-        while !next.is_none() && bytes.len() <= 2 * MOST_BYTES {
+        while !next.is_none() && bytes.len() <= 2 * MAX_BYTES {
             let found = self.pages.get(&next)?;
             bytes.extend_from_slice(&found.payload);
             next = found.right;
@@ -218,7 +218,7 @@ mod tests {
         for first in 1..=4 {
             assert_eq!(loaded(&hostile, &[place(7, [first, first])]), []);
         }
-        let large = pages(7, 100, MOST_BYTES);
+        let large = pages(7, 100, MAX_BYTES);
         assert_eq!(loaded(&large, &[place(7, [100, 100])]), []);
     }
 
@@ -268,17 +268,17 @@ mod tests {
         let mut note = |lsn, page, packed: &[u8]| {
             parts.note(&FoundImage { page, lsn: Lsn(lsn), packed });
             let kept: usize = parts.pages.values().map(|found| found.payload.len()).sum();
-            assert!(kept == parts.bytes && kept <= MOST_KEPT && parts.by_age.len() == parts.pages.len());
+            assert!(kept == parts.bytes && kept <= MAX_KEPT && parts.by_age.len() == parts.pages.len());
         };
         let [old, new] = [pages(7, 100, 9000), pages(8, 200, 9000)];
         old.iter().for_each(|(page, packed)| note(3, *page, packed));
         let other = run_page(PageId(1), TableId::CATALOG, PageId::NONE, &vec![7; LEN]);
-        let count = u32::try_from(MOST_KEPT / LEN + 100).unwrap();
+        let count = u32::try_from(MAX_KEPT / LEN + 100).unwrap();
         (0..count).for_each(|at| note(4, PageId(1000 + at), &other));
         // Newer images of the same pages.
         (0..count).for_each(|at| note(5, PageId(1000 + at), &other));
         new.iter().for_each(|(page, packed)| note(6, *page, packed));
-        assert!(parts.bytes > MOST_KEPT - 2 * LEN);
+        assert!(parts.bytes > MAX_KEPT - 2 * LEN);
         assert!(parts.add_to(&dictionaries));
         assert_eq!([7, 8].map(|id| dictionaries.get(DictionaryId(id)).is_some()), [false, true]);
     }

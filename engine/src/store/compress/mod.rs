@@ -29,7 +29,7 @@ pub(in crate::store) use coders::{Coders, DecompressError, Find, dictionary_of};
 pub(in crate::store) use dictionaries::Dictionaries;
 pub(crate) use dictionary::{CompressionDictionary, Dictionary, sealed_dictionary, train};
 pub(in crate::store) use dictionary::{DICTIONARY_BYTES, decode_dictionaries, encode_dictionaries};
-pub use dictionary::{DICTIONARY_COPIES, DictionaryId, DictionaryPlace, MOST_DICTIONARIES};
+pub use dictionary::{DICTIONARY_COPIES, DictionaryId, DictionaryPlace, MAX_DICTIONARIES};
 pub(in crate::store) use dictionary_pages::{FoundParts, load as load_dictionaries};
 pub use pages::PageCompression;
 pub(in crate::store) use pages::{Job, Policies, Prepared};

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// The most pages to be split that are remembered. Others stay as they are until they are written again.
-const MOST_TO_BE_SPLIT: usize = 1 << 16;
+const MAX_TO_BE_SPLIT: usize = 1 << 16;
 
 /// Pages that a thread compresses before it asks for others. A thread for fewer is not worth it.
 const PAGES_OF_PART: usize = 8;
@@ -183,7 +183,7 @@ impl PageCompression {
         let mut pages = pages.peekable();
         if pages.peek().is_some() {
             let mut all = self.to_be_split.lock();
-            let room = MOST_TO_BE_SPLIT.saturating_sub(all.len());
+            let room = MAX_TO_BE_SPLIT.saturating_sub(all.len());
             all.extend(pages.take(room));
         }
     }

@@ -80,7 +80,7 @@ impl fmt::Display for Overflow {
 }
 
 /// The least number of bytes of a target.
-const LEAST: u32 = 1024;
+const MIN_TARGET: u32 = 1024;
 
 impl Target {
     /// An error if the target is none for pages of this size.
@@ -96,7 +96,7 @@ impl Target {
     /// All targets of pages of this size.
     pub(crate) fn all(page_size: usize) -> impl Iterator<Item = Target> {
         let sizes =
-            (LEAST.ilog2()..u32::BITS).map(|log| 1u32 << log).take_while(move |size| (*size as usize) < page_size);
+            (MIN_TARGET.ilog2()..u32::BITS).map(|log| 1u32 << log).take_while(move |size| (*size as usize) < page_size);
         std::iter::once(Target::Fit).chain(sizes.map(Target::Bytes))
     }
 
@@ -117,7 +117,7 @@ impl Target {
 }
 
 fn is_target(bytes: u32) -> bool {
-    bytes.is_power_of_two() && bytes >= LEAST && (bytes as usize) < MAX_PAGE_SIZE
+    bytes.is_power_of_two() && bytes >= MIN_TARGET && (bytes as usize) < MAX_PAGE_SIZE
 }
 
 impl FromStr for Target {

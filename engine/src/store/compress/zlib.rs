@@ -7,9 +7,9 @@ mod coder {
 
     /// Compresses with one level at a time.
     #[derive(Default)]
-    pub(in super::super) struct Encoder(Option<(u8, Compressor)>);
+    pub(in super::super) struct ZlibEncoder(Option<(u8, Compressor)>);
 
-    impl Encoder {
+    impl ZlibEncoder {
         /// Compresses `bytes` into the front of `out`. Returns the length; `None` if there is no room.
         pub(in super::super) fn compress(&mut self, level: u8, bytes: &[u8], out: &mut [u8]) -> Option<usize> {
             if self.0.as_ref().is_none_or(|(of, _)| *of != level) {
@@ -27,9 +27,9 @@ mod coder {
 
     /// Decompresses one stream after another.
     #[derive(Default)]
-    pub(in super::super) struct Decoder(Option<Decompressor>);
+    pub(in super::super) struct ZlibDecoder(Option<Decompressor>);
 
-    impl Decoder {
+    impl ZlibDecoder {
         /// Decompresses into the front of `out`. Returns the length; `None` for damage, or if there is no room.
         pub(in super::super) fn decompress(&mut self, bytes: &[u8], out: &mut [u8]) -> Option<usize> {
             self.0.get_or_insert_with(Decompressor::new).zlib_decompress(bytes, out).ok()
@@ -43,9 +43,9 @@ mod coder {
 
     /// Compresses with one level at a time.
     #[derive(Default)]
-    pub(in super::super) struct Encoder(Option<(u8, Compress)>);
+    pub(in super::super) struct ZlibEncoder(Option<(u8, Compress)>);
 
-    impl Encoder {
+    impl ZlibEncoder {
         /// Compresses `bytes` into the front of `out`. Returns the length; `None` if there is no room.
         pub(in super::super) fn compress(&mut self, level: u8, bytes: &[u8], out: &mut [u8]) -> Option<usize> {
             if self.0.as_ref().is_none_or(|(of, _)| *of != level) {
@@ -60,9 +60,9 @@ mod coder {
 
     /// Decompresses one stream after another.
     #[derive(Default)]
-    pub(in super::super) struct Decoder(Option<Decompress>);
+    pub(in super::super) struct ZlibDecoder(Option<Decompress>);
 
-    impl Decoder {
+    impl ZlibDecoder {
         /// Decompresses into the front of `out`. Returns the length; `None` for damage, or if there is no room.
         pub(in super::super) fn decompress(&mut self, bytes: &[u8], out: &mut [u8]) -> Option<usize> {
             let zlib = self.0.get_or_insert_with(|| Decompress::new(true));
@@ -73,7 +73,7 @@ mod coder {
     }
 }
 
-pub(super) use coder::{Decoder, Encoder};
+pub(super) use coder::{ZlibDecoder, ZlibEncoder};
 
 #[cfg(all(test, feature = "libdeflate"))]
 mod tests {
@@ -89,7 +89,7 @@ mod tests {
             level in 1u8..=9,
         ) {
             let (mut stream, mut back) = (vec![0; 30_000], vec![0; bytes.len()]);
-            let len = Encoder::default().compress(level, &bytes, &mut stream).unwrap();
+            let len = ZlibEncoder::default().compress(level, &bytes, &mut stream).unwrap();
             let mut inflate = Decompress::new(true);
             let status = inflate.decompress(&stream[..len], &mut back, FlushDecompress::Finish).unwrap();
             prop_assert!(status == Status::StreamEnd && back == bytes);
@@ -99,7 +99,7 @@ mod tests {
             prop_assert_eq!(status, Status::StreamEnd);
             back.fill(255);
             let len = usize::try_from(deflate.total_out()).unwrap();
-            prop_assert_eq!(Decoder::default().decompress(&stream[..len], &mut back), Some(bytes.len()));
+            prop_assert_eq!(ZlibDecoder::default().decompress(&stream[..len], &mut back), Some(bytes.len()));
             prop_assert_eq!(back, bytes);
         }
     }

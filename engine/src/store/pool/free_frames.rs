@@ -24,18 +24,18 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use zerocopy::IntoBytes;
 
-/// The free list is this part of all frames.
-const PART: usize = 8;
+/// The free list has one of this number of frames.
+const FREE_LIST_DIVISOR: usize = 8;
 /// The most bytes of pages in a free list.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 /// A frame of the free list is prefetched this number of frames before it is taken.
 const TAKE_PREFETCH: usize = 3;
 /// The frames that a thread adds if it needs one and the free list is empty.
 const OWN_STEP: usize = 8;
-/// The cache has at least this number of times as many frames.
-const OWN_STEP_PART: usize = 64;
+/// A thread adds them only if the cache has at least this number of times as many frames.
+const OWN_STEP_DIVISOR: usize = 64;
 /// The thread looks at no more than this number of frames: it may hold latches meanwhile.
-const OWN_STEP_LOOKS: usize = TURNS * OWN_STEP * OWN_STEP_PART;
+const OWN_STEP_LOOKS: usize = TURNS * OWN_STEP * OWN_STEP_DIVISOR;
 /// How often a step goes through all frames: once to clear the reference bits.
 const TURNS: usize = 2;
 
@@ -113,7 +113,7 @@ struct SweepResult {
 impl Pool {
     /// How many frames the free list should have.
     fn free_target(&self) -> usize {
-        (self.capacity() / PART).min(MOST_BYTES / self.page_size()).max(1)
+        (self.capacity() / FREE_LIST_DIVISOR).min(MAX_BYTES / self.page_size()).max(1)
     }
 
     /// How many frames there are that can be reused at once. Frames that have never been used are among them.
@@ -151,7 +151,7 @@ impl Pool {
     /// few latches, and never for the log. After an error it returns `None`: `evict` finds a page that needs no write,
     /// or returns the error.
     pub(super) fn take_from_own_step(&self) -> Option<FreeFrame<'_>> {
-        let backing = self.backing.as_ref().filter(|_| self.capacity() >= OWN_STEP * OWN_STEP_PART)?;
+        let backing = self.backing.as_ref().filter(|_| self.capacity() >= OWN_STEP * OWN_STEP_DIVISOR)?;
         let (added, _) = self.add_frames(backing, OWN_STEP, OWN_STEP_LOOKS).ok()?;
         if added == 0 { None } else { self.take_free_frame() }
     }
@@ -187,7 +187,7 @@ impl Pool {
         let is_closed = demand.closed;
         drop(demand);
         // So low that one thread may not be enough.
-        if !is_closed && self.free_len() < self.free_target() / PART {
+        if !is_closed && self.free_len() < self.free_target() / FREE_LIST_DIVISOR {
             self.free_frames.ask();
         }
         !is_closed

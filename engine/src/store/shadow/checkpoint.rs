@@ -1,7 +1,7 @@
 //! Syncs and checkpoints, and trims of the slots and delta blocks that are not needed after them.
 
 use super::log_ends::RECOVERY_STEP;
-use super::slot::Side;
+use super::slot::SlotIndex;
 use super::states::ImageState;
 use super::store_header::StoreHeader;
 use super::{ShadowState, ShadowStore};
@@ -64,7 +64,7 @@ impl ShadowStore {
 
     /// Writes both superblocks of a checkpoint once all images are durable.
     pub(super) fn finish(&self, token: CheckpointToken, meta: Meta) -> Result<()> {
-        let mut change = self.file.change()?;
+        let mut update = self.file.begin_update()?;
         token.check_newest(self.state.lock().checkpoints)?;
         let alone = self.syncing.lock();
         let generation = {
@@ -90,17 +90,17 @@ impl ShadowStore {
         let count = self.state.lock().pages.count();
         let (policies, dictionaries) = (self.compression.policies(), self.compression.dictionary_places());
         let header =
-            StoreHeader { generation, count, dictionaries, policies, ..StoreHeader::decode(change.store_header())? };
+            StoreHeader { generation, count, dictionaries, policies, ..StoreHeader::decode(update.store_header())? };
         let header = header.encode();
-        change.write(meta, header.clone())?;
-        change.write(meta, header)?;
+        update.write(meta, header.clone())?;
+        update.write(meta, header)?;
         {
             let mut state = self.state.lock();
             state.synced_generation = generation;
             state.in_log = HashSet::new();
             state.placed = HashMap::new();
         }
-        drop(change);
+        drop(update);
         self.empty_unreadable_pages();
         if self.must_trim() {
             self.trim_all();
@@ -108,7 +108,7 @@ impl ShadowStore {
         Ok(())
     }
 
-    /// Empties the cells of the pages that a recovery could not read. The device may be able to read them again later,
+    /// Empties the areas of the pages that a recovery could not read. The device may be able to read them again later,
     /// and then their slots have an old state.
     fn empty_unreadable_pages(&self) {
         let unreadable = std::mem::take(&mut self.state.lock().unreadable);
@@ -117,7 +117,7 @@ impl ShadowStore {
             if self.state.lock().pages.get(id).image() == ImageState::Present {
                 continue;
             }
-            if let Err(cause) = self.empty(self.geometry.cell_of(id)) {
+            if let Err(cause) = self.empty(self.geometry.area_of(id)) {
                 tracing::warn!(%cause, page = %id, "an old image of a page that is lost stays");
             }
         }
@@ -170,15 +170,15 @@ impl ShadowStore {
         if !now.waits_for_trim() {
             return;
         }
-        let cell = self.geometry.cell_of(id);
-        let blocks = now.used().blocks(self.geometry.deltas());
-        let half = self.geometry.half(id, now.side(), blocks);
+        let area = self.geometry.area_of(id);
+        let blocks = now.valid_deltas().blocks(self.geometry.deltas());
+        let slot_area = self.geometry.slot_area(id, now.slot_index(), blocks);
         // The blocks of the slot in front of a short image.
         let unused = self.geometry.unused(id, now);
-        match (now.image(), now.side()) {
-            (ImageState::Present, Side::First) => ranges.extend([unused, half.end..cell.end]),
-            (ImageState::Present, Side::Second) => ranges.extend([cell.start..half.start, unused]),
-            _ => ranges.push(cell),
+        match (now.image(), now.slot_index()) {
+            (ImageState::Present, SlotIndex::First) => ranges.extend([unused, slot_area.end..area.end]),
+            (ImageState::Present, SlotIndex::Second) => ranges.extend([area.start..slot_area.start, unused]),
+            _ => ranges.push(area),
         }
         state.pages.set(id, now.trimmed());
     }

@@ -1,7 +1,7 @@
-//! Decides from the contents of the two slots of a page which slot counts.
+//! Decides from the contents of the two slots of a page which slot is valid.
 
 use super::log_ends::{RECOVERY_STEP, RecoveredLogEnds};
-use super::slot::{ImageStamp, Side, SlotContent};
+use super::slot::{ImageStamp, SlotContent, SlotIndex};
 use super::states::PageState;
 use crate::base::Lsn;
 use std::ops::Range;
@@ -55,12 +55,12 @@ impl KnownPage {
 
     /// True if an image or a delta has a change that the log has lost.
     pub(super) fn has_lost(&self, stamp: ImageStamp, lsn: Lsn) -> bool {
-        self.log_ends.is_void(stamp.generation, lsn)
+        self.log_ends.is_invalidated(stamp.generation, lsn)
             || self.lost.is_some_and(|(generation, end)| stamp.generation >= generation && lsn > end)
     }
 }
 
-/// The content of the slot that does not count.
+/// The content of the slot that is not valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Other {
     /// Zeros.
@@ -86,33 +86,36 @@ pub(super) struct Choice {
 /// page, and where the slot does not say that it was synced: redo then rebuilds the page from the image in the other
 /// slot. Without such an image the page is damaged, too: if its first image was cut off, the log formats the page.
 pub(super) fn choose(first: SlotContent, second: SlotContent, known: KnownPage) -> Result<Choice, String> {
-    let side = |content| if content == first { Side::First } else { Side::Second };
+    let slot_index = |content| if content == first { SlotIndex::First } else { SlotIndex::Second };
     let is_lost = |content| matches!(content, SlotContent::Image { stamp, lsn } if known.has_lost(stamp, lsn));
     match (first, second) {
         (image @ SlotContent::Image { stamp, .. }, other) | (other, image @ SlotContent::Image { stamp, .. })
             if is_lost(other) && !is_lost(image) =>
         {
-            Ok(found(side(image), stamp, known, Other::Invalid))
+            Ok(found(slot_index(image), stamp, known, Other::Invalid))
         }
         (a, b) if is_lost(a) || is_lost(b) => Err("its image has a change that the log has lost".into()),
         (SlotContent::Image { stamp: a, lsn: lsn_a }, SlotContent::Image { stamp: b, lsn: lsn_b }) => {
-            let newer = match (ImageStamp::next_turn(a.turn) == b.turn, ImageStamp::next_turn(b.turn) == a.turn) {
-                // After a failed sync an erased image may come back. Its turn can be any number.
-                _ if a.generation < b.generation && lsn_a < lsn_b => (Side::Second, b),
-                _ if b.generation < a.generation && lsn_b < lsn_a => (Side::First, a),
-                (true, false) => (Side::Second, b),
-                (false, true) => (Side::First, a),
-                _ if known.accepts_any && lsn_b > lsn_a => (Side::Second, b),
-                _ if known.accepts_any => (Side::First, a),
-                _ => return Err(format!("its slots have turns {} and {}", a.turn, b.turn)),
+            let newer = match (
+                ImageStamp::next_sequence(a.sequence) == b.sequence,
+                ImageStamp::next_sequence(b.sequence) == a.sequence,
+            ) {
+                // After a failed sync an erased image may come back. Its sequence number can have any value.
+                _ if a.generation < b.generation && lsn_a < lsn_b => (SlotIndex::Second, b),
+                _ if b.generation < a.generation && lsn_b < lsn_a => (SlotIndex::First, a),
+                (true, false) => (SlotIndex::Second, b),
+                (false, true) => (SlotIndex::First, a),
+                _ if known.accepts_any && lsn_b > lsn_a => (SlotIndex::Second, b),
+                _ if known.accepts_any => (SlotIndex::First, a),
+                _ => return Err(format!("its slots have the sequence numbers {} and {}", a.sequence, b.sequence)),
             };
             Ok(found(newer.0, newer.1, known, Other::Image))
         }
         (image @ SlotContent::Image { stamp, lsn }, other) | (other, image @ SlotContent::Image { stamp, lsn }) => {
             match other {
-                SlotContent::Empty => Ok(found(side(image), stamp, known, Other::Empty)),
+                SlotContent::Empty => Ok(found(slot_index(image), stamp, known, Other::Empty)),
                 _ if known.accepts_any || counts_less(other, stamp, lsn, known) => {
-                    Ok(found(side(image), stamp, known, Other::Invalid))
+                    Ok(found(slot_index(image), stamp, known, Other::Invalid))
                 }
                 _ => Err("one of its two slots is damaged, and may have had the newer image".into()),
             }
@@ -129,9 +132,9 @@ fn none(other: Other) -> Choice {
 
 /// The newest image was written only after the image in the other slot was synced, or when that image was not needed.
 /// So an image without another one is not overwritten either, until the next one is synced.
-fn found(side: Side, stamp: ImageStamp, known: KnownPage, other: Other) -> Choice {
+fn found(slot_index: SlotIndex, stamp: ImageStamp, known: KnownPage, other: Other) -> Choice {
     let unsynced = stamp.generation >= known.generation;
-    let state = PageState::present(side, stamp, !unsynced || other != Other::Image);
+    let state = PageState::present(slot_index, stamp, !unsynced || other != Other::Image);
     let state = if unsynced || other == Other::Empty { state } else { state.synced() };
     Choice { state, other, unsynced }
 }
@@ -146,7 +149,7 @@ fn counts_less(other: SlotContent, image: ImageStamp, image_lsn: Lsn, known: Kno
     }
     let is_before = |old: ImageStamp| {
         old.generation < image.generation
-            || old.generation == image.generation && ImageStamp::next_turn(old.turn) == image.turn
+            || old.generation == image.generation && ImageStamp::next_sequence(old.sequence) == image.sequence
     };
     let is_older = named.is_none_or(is_before) && lsn.is_none_or(|lsn| lsn <= image_lsn);
     if is_older && (named.is_some() || lsn.is_some()) {
@@ -174,18 +177,18 @@ mod tests {
         accepts_any: false,
     };
 
-    fn image(turn: u8, generation: u32, lsn: u64) -> SlotContent {
-        SlotContent::Image { stamp: ImageStamp { turn, rewrites: 0, generation }, lsn: Lsn(lsn) }
+    fn image(sequence: u8, generation: u32, lsn: u64) -> SlotContent {
+        SlotContent::Image { stamp: ImageStamp { sequence, rewrites: 0, generation }, lsn: Lsn(lsn) }
     }
 
     fn damaged(named: Option<(u8, u32)>, lsn: Option<u64>) -> SlotContent {
-        let named = named.map(|(turn, generation)| ImageStamp { turn, rewrites: 0, generation });
+        let named = named.map(|(sequence, generation)| ImageStamp { sequence, rewrites: 0, generation });
         SlotContent::Damaged { named, lsn: lsn.map(Lsn), is_foreign: false }
     }
 
-    /// The same for both orders of the slots: the side in which the first of the two lies, and the choice.
-    fn both(a: SlotContent, b: SlotContent, known: KnownPage) -> [(Side, Result<Choice, String>); 2] {
-        [(Side::First, choose(a, b, known)), (Side::Second, choose(b, a, known))]
+    /// The same for both orders of the slots: the slot with the first of the two, and the choice.
+    fn both(a: SlotContent, b: SlotContent, known: KnownPage) -> [(SlotIndex, Result<Choice, String>); 2] {
+        [(SlotIndex::First, choose(a, b, known)), (SlotIndex::Second, choose(b, a, known))]
     }
 
     #[test]
@@ -201,20 +204,27 @@ mod tests {
         let old = [SlotContent::Empty, SlotContent::Trimmed, damaged(Some((2, 1)), None), damaged(None, Some(20))];
         for (others, in_log) in [(&tears[..], true), (&old[..], true), (&old[..], false)] {
             for &other in others {
-                for (side, choice) in both(image(3, 4, 90), other, KnownPage { in_log, ..KNOWN }) {
+                for (slot_index, choice) in both(image(3, 4, 90), other, KnownPage { in_log, ..KNOWN }) {
                     let state = choice.unwrap().state;
-                    assert_eq!((state.side(), state.turn(), state.is_synced()), (side, 3, true), "{other:?}");
+                    assert_eq!(
+                        (state.slot_index(), state.sequence(), state.is_synced()),
+                        (slot_index, 3, true),
+                        "{other:?}"
+                    );
                 }
             }
         }
     }
 
     #[test]
-    fn an_older_image_is_not_chosen_whatever_its_turn() {
-        for turn in [0, 1, 4, 40, 63] {
-            for (side, choice) in both(image(0, 4, 90), image(turn, 3, 80), KNOWN) {
+    fn an_older_image_is_not_chosen_whatever_its_sequence() {
+        for sequence in [0, 1, 4, 40, 63] {
+            for (slot_index, choice) in both(image(0, 4, 90), image(sequence, 3, 80), KNOWN) {
                 let choice = choice.unwrap();
-                assert_eq!((choice.state.side(), choice.state.turn(), choice.other), (side, 0, Other::Image));
+                assert_eq!(
+                    (choice.state.slot_index(), choice.state.sequence(), choice.other),
+                    (slot_index, 0, Other::Image)
+                );
             }
         }
     }
@@ -236,8 +246,8 @@ mod tests {
             for (_, choice) in both(image(3, 4, 90), other, KnownPage { in_log, ..KNOWN }) {
                 assert!(choice.is_err(), "{other:?}");
             }
-            for (side, choice) in both(image(3, 4, 90), other, KnownPage { in_log, accepts_any: true, ..KNOWN }) {
-                assert_eq!(choice.unwrap().state.side(), side);
+            for (slot_index, choice) in both(image(3, 4, 90), other, KnownPage { in_log, accepts_any: true, ..KNOWN }) {
+                assert_eq!(choice.unwrap().state.slot_index(), slot_index);
             }
         }
         for other in [SlotContent::Empty, SlotContent::Trimmed, damaged(None, None)] {
@@ -249,9 +259,9 @@ mod tests {
     fn an_image_that_may_not_be_durable_is_written_over_only_beside_another() {
         let unsynced = image(3, 5, 120);
         for (other, synced) in [(image(2, 4, 90), false), (SlotContent::Empty, true), (damaged(None, Some(20)), true)] {
-            for (side, choice) in both(unsynced, other, KNOWN) {
+            for (slot_index, choice) in both(unsynced, other, KNOWN) {
                 let Choice { state, unsynced, .. } = choice.unwrap();
-                assert_eq!((state.side(), state.is_synced(), unsynced), (side, synced, true), "{other:?}");
+                assert_eq!((state.slot_index(), state.is_synced(), unsynced), (slot_index, synced, true), "{other:?}");
             }
         }
     }
@@ -259,8 +269,8 @@ mod tests {
     #[test]
     fn a_change_that_the_log_has_lost_is_not_accepted() {
         let known = KnownPage { lost: Some((5, Lsn(150))), ..KNOWN };
-        for (side, choice) in both(image(2, 4, 90), image(3, 5, 151), known) {
-            assert_eq!(choice.unwrap().state.side(), side);
+        for (slot_index, choice) in both(image(2, 4, 90), image(3, 5, 151), known) {
+            assert_eq!(choice.unwrap().state.slot_index(), slot_index);
         }
         for (_, choice) in both(SlotContent::Empty, image(3, 5, 151), known) {
             assert!(choice.is_err());

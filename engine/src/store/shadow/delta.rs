@@ -1,12 +1,12 @@
 //! A delta block: 4 KiB beside a slot, with the segments of the page that have changed. `chain` decides which delta
-//! blocks count.
+//! blocks are valid.
 //!
 //! | bytes | field |
 //! |---|---|
 //! | 0..4 | CRC-32C of 8 bytes that are not in the block, and of the rest of the block |
 //! | 4..8 | CRC-32C of the whole page that results |
 //! | 8..12 | generation |
-//! | 12 | turn of the slot |
+//! | 12 | sequence number of the slot |
 //! | 13 | index in the chain; of a cumulative delta 128 and its number |
 //! | 14 | log2 of the bytes of a segment |
 //! | 15 | zero |
@@ -18,7 +18,7 @@
 //! A **cumulative** delta has all changes since the slot was written. The deltas of a **chain** each have the changes
 //! since the delta before.
 
-use super::slot::{Geometry, ImageStamp, TURNS};
+use super::slot::{Geometry, ImageStamp, SEQUENCES};
 use crate::base::bytes::{
     are_zero, copy, get_u8, get_u32, get_u64, must_fit, put_u8, put_u32, range_mut, slice, u8_of,
 };
@@ -30,7 +30,7 @@ use std::ops::Range;
 
 const RESULT: usize = 4;
 const GENERATION: usize = 8;
-const TURN: usize = 12;
+const SEQUENCE: usize = 12;
 const ORDER: usize = 13;
 const SEGMENT_LOG: usize = 14;
 const ZERO: usize = 15;
@@ -73,8 +73,8 @@ pub(super) enum Order {
 
 /// The fields of a delta block with the right checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Delta {
-    /// The turn of its slot, and the generation when it was written.
+pub(super) struct DeltaFields {
+    /// The sequence number of its slot, and the generation when it was written.
     pub(super) stamp: ImageStamp,
     pub(super) order: Order,
     /// The LSN of the page that results.
@@ -86,9 +86,9 @@ pub(super) struct Delta {
 pub(super) enum DeltaBlock {
     /// Zeros.
     Empty,
-    Sound(Delta),
+    Sound(DeltaFields),
     /// No sound delta. The fields are read from the block and may be wrong.
-    Damaged(Delta),
+    Damaged(DeltaFields),
 }
 
 /// The segments of a page that go into a delta block.
@@ -169,7 +169,7 @@ impl Geometry {
     /// Completes a delta block of page `id`.
     pub(super) fn seal_delta(&self, block: &mut [u8], id: PageId, stamp: ImageStamp, order: Order) {
         put_u32(block, GENERATION, stamp.generation);
-        put_u8(block, TURN, stamp.turn);
+        put_u8(block, SEQUENCE, stamp.sequence);
         let order = match order {
             Order::After(index) => index,
             Order::Cumulative(number) => CUMULATIVE | number,
@@ -184,17 +184,18 @@ impl Geometry {
         if are_zero(block) {
             return DeltaBlock::Empty;
         }
-        let stamp = ImageStamp { turn: get_u8(block, TURN), rewrites: 0, generation: get_u32(block, GENERATION) };
+        let stamp =
+            ImageStamp { sequence: get_u8(block, SEQUENCE), rewrites: 0, generation: get_u32(block, GENERATION) };
         let order = match get_u8(block, ORDER) {
             number if number & CUMULATIVE != 0 => Order::Cumulative(number & !CUMULATIVE),
             index => Order::After(index),
         };
         let segments = Segments::named(block, self.page());
         let at = BITS + segments.as_ref().map_or(0, Segments::bytes_of_bits);
-        let delta = Delta { stamp, order, lsn: Lsn(get_u64(block, at)) };
+        let delta = DeltaFields { stamp, order, lsn: Lsn(get_u64(block, at)) };
         let is_sound = self.delta_checksum(block, id) == get_u32(block, 0)
             && segments.is_some()
-            && stamp.turn < TURNS
+            && stamp.sequence < SEQUENCES
             && !matches!(order, Order::Cumulative(number) if !is_number(number))
             && get_u8(block, ZERO) == 0;
         if is_sound { DeltaBlock::Sound(delta) } else { DeltaBlock::Damaged(delta) }
@@ -256,9 +257,10 @@ mod tests {
             prop_assume!(segments.end() <= BLOCK);
             let mut block = vec![0; BLOCK];
             geometry.fill_delta(&mut block, &after, &segments);
-            let (stamp, order) = (ImageStamp { turn: 3, rewrites: 0, generation: 5 }, Order::After(2));
+            let (stamp, order) = (ImageStamp { sequence: 3, rewrites: 0, generation: 5 }, Order::After(2));
             geometry.seal_delta(&mut block, ID, stamp, order);
-            prop_assert_eq!(geometry.look_delta(&block, ID), DeltaBlock::Sound(Delta { stamp, order, lsn: Lsn(11) }));
+            let sound = DeltaBlock::Sound(DeltaFields { stamp, order, lsn: Lsn(11) });
+            prop_assert_eq!(geometry.look_delta(&block, ID), sound);
             prop_assert_eq!(geometry.delta_bytes(&block), segments.bytes());
             prop_assert!(block[segments.end()..].iter().all(|byte| *byte == 0));
             let mut page = before.clone();
@@ -301,7 +303,8 @@ mod tests {
             let page = sample_of(geometry.page(), ID.0, 10, 3);
             let mut block = vec![0; BLOCK];
             geometry.fill_delta(&mut block, &page, &Segments::of(ChangedParts([5, 0, 0, 0]), page.len(), 32));
-            geometry.seal_delta(&mut block, ID, ImageStamp { turn: 0, rewrites: 0, generation: 0 }, Order::Cumulative(1));
+            let stamp = ImageStamp { sequence: 0, rewrites: 0, generation: 0 };
+            geometry.seal_delta(&mut block, ID, stamp, Order::Cumulative(1));
             block[at] ^= 1 << bit;
             prop_assert!(matches!(geometry.look_delta(&block, ID), DeltaBlock::Damaged(_)));
         }

@@ -160,10 +160,10 @@ fn read_torn_page_on_a_full_device(trims: bool, in_slot: bool) {
     let disk: Arc<dyn Disk> = disk();
     let (store, page) = store_on(disk.clone(), 4);
     store.finish(store.begin_checkpoint(), meta_of(StoreKind::Shadow)).unwrap();
-    let side = store.state_of(ID).side();
+    let slot_index = store.state_of(ID).slot_index();
     let torn = match in_slot {
-        true => store.geometry.offset(ID, side.other()),
-        false => store.geometry.delta_offset(ID, side, 0),
+        true => store.geometry.offset(ID, slot_index.other()),
+        false => store.geometry.delta_offset(ID, slot_index, 0),
     };
     drop(store);
     // The first sector, with the header, is still zeros.
@@ -207,7 +207,7 @@ fn a_page_that_was_not_cleared_on_a_full_device_is_cleared_and_synced_before_it_
     let disk = disk();
     let (store, mut page) = store_on(disk.clone(), 4);
     store.finish(store.begin_checkpoint(), meta_of(StoreKind::Shadow)).unwrap();
-    let torn = store.geometry.delta_offset(ID, store.state_of(ID).side(), 1);
+    let torn = store.geometry.delta_offset(ID, store.state_of(ID).slot_index(), 1);
     drop(store);
     disk.write_at(torn + SECTOR as u64, &[7; SECTOR]).unwrap();
     let full = Arc::new(FullDisk { disk: disk.clone(), is_full: AtomicBool::new(true), trims: false });

@@ -21,14 +21,14 @@ pub fn reseal(disk: &Arc<dyn Disk>) -> Result<()> {
     let pages = geometry.pages(len);
     let end = header.map.map_or(pages, |map| map.pages.min(pages));
     for id in (0..end).map(PageId) {
-        let cell = geometry.cell_of(id);
-        let mut bytes = vec![0; usize::try_from(cell.end.min(len) - cell.start).unwrap_or(0)];
-        disk.read_at(cell.start, &mut bytes)?;
-        reseal_cell(&geometry, id, &mut bytes);
-        disk.write_at(cell.start, &bytes)?;
+        let area = geometry.area_of(id);
+        let mut bytes = vec![0; usize::try_from(area.end.min(len) - area.start).unwrap_or(0)];
+        disk.read_at(area.start, &mut bytes)?;
+        reseal_area(&geometry, id, &mut bytes);
+        disk.write_at(area.start, &bytes)?;
     }
     if header.map.is_some() {
-        let map = geometry.cell_of(PageId(end)).start.min(len)..len;
+        let map = geometry.area_of(PageId(end)).start.min(len)..len;
         let mut bytes = vec![0; usize::try_from(map.end - map.start).unwrap_or(0)];
         disk.read_at(map.start, &mut bytes)?;
         bytes.chunks_exact_mut(BLOCK).for_each(super::map::reseal);
@@ -37,20 +37,20 @@ pub fn reseal(disk: &Arc<dyn Disk>) -> Result<()> {
     Ok(())
 }
 
-/// The same for the cell of a page. The file may end inside the cell.
-fn reseal_cell(geometry: &Geometry, id: PageId, cell: &mut [u8]) {
+/// The same for the area of a page. The file may end inside the area.
+fn reseal_area(geometry: &Geometry, id: PageId, area: &mut [u8]) {
     let slot = geometry.slot();
     let deltas = slot + geometry.deltas() * BLOCK;
     for start in [0, deltas] {
-        if let Some(slot) = cell.get_mut(start..start + slot)
+        if let Some(slot) = area.get_mut(start..start + slot)
             && slot.iter().any(|byte| *byte != 0)
         {
             let crc = geometry.checksum(slot);
             put_u32(slot, geometry.page(), crc);
         }
     }
-    let end = deltas.min(cell.len());
-    for block in cell.get_mut(slot.min(end)..end).unwrap_or_default().chunks_exact_mut(BLOCK) {
+    let end = deltas.min(area.len());
+    for block in area.get_mut(slot.min(end)..end).unwrap_or_default().chunks_exact_mut(BLOCK) {
         if block.iter().any(|byte| *byte != 0) {
             let crc = geometry.delta_checksum(block, id);
             put_u32(block, 0, crc);

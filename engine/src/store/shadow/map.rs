@@ -1,6 +1,6 @@
-//! The map: the states of all pages, which a close writes after the last cell. With it the next process knows which
-//! slot and which deltas of a page count before it reads them. So it reads one half of a cell instead of the whole
-//! cell, and it finds a write that the device has lost.
+//! The map: the states of all pages, which a close writes after the last page area. With it the next process knows
+//! which slot and which deltas of a page are valid before it reads them. So it reads one slot area instead of the whole
+//! page area, and it finds a write that the device has lost.
 //!
 //! The map consists of blocks of 4 KiB. A process reads a block when it first needs the state of one of its pages.
 //!
@@ -14,7 +14,7 @@
 //!
 //! The superblock says how many pages the map has, and so where it is. A map is valid while the superblock says that
 //! the database is closed. No page is written where a superblock has a map: [`ShadowStore::make_way`] removes it
-//! before. So bytes of a map are never taken for a cell.
+//! before. So bytes of a map are never taken for a page area.
 
 use super::ShadowStore;
 use super::slot::Geometry;
@@ -55,7 +55,7 @@ impl SlotMapPlace {
 
     /// The range of the file that has some of its blocks.
     fn range(self, geometry: &Geometry, blocks: Range<usize>) -> Range<u64> {
-        let start = geometry.cell_of(PageId(self.pages)).start;
+        let start = geometry.area_of(PageId(self.pages)).start;
         start + (blocks.start * BLOCK) as u64..start + (blocks.end * BLOCK) as u64
     }
 }
@@ -158,7 +158,7 @@ impl ShadowStore {
             return Ok(());
         }
         self.read_whole_map();
-        let mut change = self.file.change()?;
+        let mut update = self.file.begin_update()?;
         let Some(place) = self.state.lock().map.as_ref().map(|map| map.place) else { return Ok(()) };
         let len = self.room.lock().len();
         for first in (0..place.blocks()).step_by(TOGETHER) {
@@ -170,8 +170,8 @@ impl ShadowStore {
         self.file.sync()?;
         // Both: if one superblock is damaged later, the other one must not have a map in the place of pages.
         for _ in 0..2 {
-            let header = StoreHeader { map: None, ..StoreHeader::decode(change.store_header())? };
-            change.write_store_header(header.encode())?;
+            let header = StoreHeader { map: None, ..StoreHeader::decode(update.store_header())? };
+            update.write_store_header(header.encode())?;
         }
         self.state.lock().map = None;
         Ok(())
@@ -190,11 +190,11 @@ impl ShadowStore {
             true => self.state.lock().map.as_ref().map(|map| map.place),
             false => self.write_map()?,
         };
-        let mut change = self.file.change()?;
+        let mut update = self.file.begin_update()?;
         // Both superblocks: a closed database has no log, so damage to a single one must not make it unreadable.
         for _ in 0..2 {
-            let header = StoreHeader { map, ..StoreHeader::decode(change.store_header())? };
-            change.write(meta, header.encode())?;
+            let header = StoreHeader { map, ..StoreHeader::decode(update.store_header())? };
+            update.write(meta, header.encode())?;
         }
         Ok(())
     }
@@ -210,10 +210,10 @@ impl ShadowStore {
             place
         };
         {
-            let mut change = self.file.change()?;
-            let header = StoreHeader::decode(change.store_header())?;
+            let mut update = self.file.begin_update()?;
+            let header = StoreHeader::decode(update.store_header())?;
             if header.map.is_none_or(|old| old.pages != place.pages) {
-                change.write_store_header(StoreHeader { map: Some(place), ..header }.encode())?;
+                update.write_store_header(StoreHeader { map: Some(place), ..header }.encode())?;
             }
         }
         let written = (0..place.blocks())

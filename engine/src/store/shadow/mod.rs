@@ -1,5 +1,5 @@
 //! The `shadow` page store. Each page has two slots at a fixed position. The store writes the two slots in turn and has
-//! no page table. When a page is first read, the store reads both slots and finds which one counts.
+//! no page table. When a page is first read, the store reads both slots and finds which one is valid.
 //!
 //! A slot has a whole page, or the compressed page in its last blocks. The blocks before these are trimmed.
 //!
@@ -24,7 +24,6 @@ mod delta;
 #[cfg(test)]
 mod failed_write_tests;
 pub(super) mod fuzzing;
-mod half;
 mod log_ends;
 mod map;
 mod read;
@@ -34,6 +33,7 @@ mod rescue;
 mod room;
 mod short;
 mod slot;
+mod slot_area;
 mod states;
 mod store_header;
 #[cfg(test)]
@@ -61,7 +61,7 @@ use map::Map;
 use parking_lot::{Mutex, RwLock};
 use rescue::find_geometry;
 use room::Room;
-use slot::{Geometry, Side};
+use slot::{Geometry, SlotIndex};
 use states::{ImageState, PageCount, PageStates};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -85,8 +85,8 @@ struct ShadowState {
     failed: HashSet<PageId>,
     /// Those of them that may have a part of a delta in a block.
     failed_deltas: HashSet<PageId>,
-    /// Pages whose cells must be corrected before the next write, because the device was full when they were read. The
-    /// cell contains an image or a delta that may not be durable, or a torn write that a later opening would report as
+    /// Pages whose areas must be corrected before the next write, because the device was full when they were read. The
+    /// area contains an image or a delta that may not be durable, or a torn write that a later opening would report as
     /// damage. The value is what the store knew about the page when it was read.
     unsound: HashMap<PageId, KnownPage>,
     /// Pages that redo changes.
@@ -332,7 +332,7 @@ impl StoreReads for ShadowStore {
             let state = self.state_of(*id);
             let part = match state.image() {
                 ImageState::Present => self.needed(*id, state),
-                ImageState::Unknown => self.geometry.cell_of(*id),
+                ImageState::Unknown => self.geometry.area_of(*id),
                 ImageState::Absent | ImageState::Dropped => continue,
             };
             self.file.disk().will_read(part.start, part.end - part.start);
@@ -430,9 +430,9 @@ impl StoreRedo for ShadowStore {
         if self.rescued {
             return Ok(());
         }
-        let mut change = self.file.change()?;
-        let header = StoreHeader { log_ends, ..StoreHeader::decode(change.store_header())? };
-        change.write_store_header(header.encode())
+        let mut update = self.file.begin_update()?;
+        let header = StoreHeader { log_ends, ..StoreHeader::decode(update.store_header())? };
+        update.write_store_header(header.encode())
     }
 
     fn reserve(&self, place: PlaceBytes, lsn: Lsn) -> Result<()> {
@@ -472,8 +472,8 @@ impl StoreCompression for ShadowStore {
 impl StoreSurvey for ShadowStore {
     fn survey(&self, visit: &mut dyn FnMut(FoundImage<'_>)) -> Result<()> {
         for id in (0..self.ids_end()).map(PageId) {
-            for side in [Side::First, Side::Second] {
-                self.survey_half(id, side, visit)?;
+            for slot_index in [SlotIndex::First, SlotIndex::Second] {
+                self.survey_slot(id, slot_index, visit)?;
             }
         }
         Ok(())
@@ -500,8 +500,8 @@ impl StoreSurvey for ShadowStore {
         StoreStats {
             file_bytes: len,
             live_bytes: live,
-            free_bytes: len.saturating_sub(front + pages * self.geometry.cell()),
-            other_bytes: (pages * self.geometry.cell()).saturating_sub(live),
+            free_bytes: len.saturating_sub(front + pages * self.geometry.area()),
+            other_bytes: (pages * self.geometry.area()).saturating_sub(live),
             pages,
             written_bytes: self.written.load(Ordering::Relaxed),
             delta: Some(self.chosen_delta),
@@ -511,7 +511,7 @@ impl StoreSurvey for ShadowStore {
 
 /// The places of pages with this geometry.
 fn places(geometry: &Geometry) -> Places {
-    let header = short::NOTE + limits::SLOT_TRAILER;
+    let header = short::HEADER + limits::SLOT_TRAILER;
     Places { unit: BLOCK, header, whole: geometry.slot(), fixed: true }
 }
 

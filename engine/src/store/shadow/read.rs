@@ -1,10 +1,10 @@
-//! Reads pages. The first read of a page finds which slot and which deltas of it count.
+//! Reads pages. The first read of a page finds which slot and which deltas of it are valid.
 
 use super::chain::{self, Chain, DeltaBase};
 use super::choice::{Choice, KnownPage, Other, choose};
-use super::half::Half;
-use super::slot::{ImageStamp, Side, SlotContent};
-use super::states::{ImageState, PageState, Used};
+use super::slot::{ImageStamp, SlotContent, SlotIndex};
+use super::slot_area::SlotArea;
+use super::states::{ImageState, PageState, ValidDeltas};
 use super::{CompressionBuffers, ShadowStore};
 use crate::base::bytes::{are_zero, range_mut};
 use crate::base::{Error, Lsn, PageId, Result};
@@ -22,33 +22,33 @@ use std::time::Instant;
 /// Pages whose deltas are read for an estimate of their bytes.
 const SAMPLE: u32 = 256;
 
-/// The result of reading the cell of a page.
-pub(super) struct FoundCell {
+/// The result of reading the area of a page.
+pub(super) struct FoundArea {
     pub(super) choice: Choice,
-    /// Blocks of the image that counts.
+    /// Blocks of the valid image.
     blocks: usize,
     pub(super) chain: Chain,
 }
 
-impl FoundCell {
+impl FoundArea {
     /// The state of the page.
     pub(super) fn state(&self) -> PageState {
         let mut state = self.choice.state.with_blocks(self.blocks);
-        if self.chain.used != Used::None {
-            state = state.with_delta(self.chain.used);
+        if self.chain.valid != ValidDeltas::None {
+            state = state.with_delta(self.chain.valid);
             // A delta is written only when the image in the slot is synced.
             state = if self.chain.unsynced.is_empty() { state.synced() } else { state };
         }
-        let needs_older = self.choice.unsynced && self.chain.used == Used::None;
-        if self.chain.stale && !needs_older { state.with_trim() } else { state }
+        let needs_older = self.choice.unsynced && self.chain.valid == ValidDeltas::None;
+        if self.chain.superseded && !needs_older { state.with_trim() } else { state }
     }
 
-    /// True if something in the cell must be written again before the page can be trusted.
+    /// True if something in the area must be written again before the page can be trusted.
     fn must_be_written(&self) -> bool {
         self.choice.unsynced || !self.chain.unsynced.is_empty() || self.has_invalid()
     }
 
-    /// True if something in the cell would be taken for damage later.
+    /// True if something in the area would be taken for damage later.
     pub(super) fn has_invalid(&self) -> bool {
         self.choice.other == Other::Invalid || !self.chain.invalid.is_empty()
     }
@@ -130,7 +130,7 @@ impl ShadowStore {
         done
     }
 
-    /// Returns the state of a page. If the state is unknown, it reads the cell of the page, and the page into `page`.
+    /// Returns the state of a page. If the state is unknown, it reads the area of the page, and the page into `page`.
     /// Then it also returns the parts in which the page differs from its base, if they are certain.
     pub(super) fn resolve(&self, id: PageId, page: &mut [u8]) -> Result<(PageState, Option<ChangedParts>)> {
         let known = self.state_of(id);
@@ -138,10 +138,10 @@ impl ShadowStore {
             return Ok((known, None));
         }
         let about = self.state.lock().known_of(id);
-        self.with_buffer(|cell| {
-            let found = self.look(id, about, cell, page)?;
+        self.with_buffer(|area| {
+            let found = self.look(id, about, area, page)?;
             if found.must_be_written() && about.is_recovering() && !self.rescued {
-                return Ok((self.write_again(id, about, cell, page)?, None));
+                return Ok((self.write_again(id, about, area, page)?, None));
             }
             let now = self.note_found(id, found.state());
             Ok((now, (now.is_like(found.state()) && now.image() == ImageState::Present).then_some(found.chain.parts)))
@@ -156,17 +156,17 @@ impl ShadowStore {
     /// also makes the zeros over invalid deltas durable.
     ///
     /// If the device has no room, the next write of the page and the next checkpoint try again: see `unsound`.
-    fn write_again(&self, id: PageId, about: KnownPage, cell: &mut Vec<u8>, page: &mut [u8]) -> Result<PageState> {
+    fn write_again(&self, id: PageId, about: KnownPage, area: &mut Vec<u8>, page: &mut [u8]) -> Result<PageState> {
         // Another thread may have written an image since the slots were read. No thread may write one from here on.
         let _no_image_is_written = self.generation.write();
         let known = self.state.lock().pages.get(id);
         if known.image() != ImageState::Unknown {
             return Ok(known);
         }
-        let found = self.look(id, about, cell, page)?;
+        let found = self.look(id, about, area, page)?;
         let is_present = found.state().image() == ImageState::Present;
         if is_present {
-            match self.make_sound(id, &found, cell) {
+            match self.make_sound(id, &found, area) {
                 Err(cause @ Error::Full { .. }) => {
                     tracing::warn!(%cause, page = %id, "a page that was read is written again later");
                     self.state.lock().unsound.insert(id, about);
@@ -182,7 +182,7 @@ impl ShadowStore {
         Ok(now)
     }
 
-    /// Corrects the cells of those pages in `ids` that could not be corrected when they were read, because the device
+    /// Corrects the areas of those pages in `ids` that could not be corrected when they were read, because the device
     /// was full. The caller must call this before it overwrites the pages, while no other thread writes them. The pages
     /// become protected: a sync must come before the next write.
     pub(super) fn mend_unsound(&self, ids: impl Iterator<Item = PageId>) -> Result<()> {
@@ -191,13 +191,13 @@ impl ShadowStore {
         }
         for id in ids {
             let Some(about) = self.state.lock().unsound.get(&id).copied() else { continue };
-            // If the page was dropped, its next write looks at the cell.
+            // If the page was dropped, its next write looks at its area.
             let is_present = self.state.lock().pages.get(id).image() == ImageState::Present;
             if is_present {
                 self.with_page(|page| {
-                    self.with_buffer(|cell| {
-                        let found = self.look(id, about, cell, page)?;
-                        self.make_sound(id, &found, cell)
+                    self.with_buffer(|area| {
+                        let found = self.look(id, about, area, page)?;
+                        self.make_sound(id, &found, area)
                     })
                 })?;
             }
@@ -210,29 +210,29 @@ impl ShadowStore {
         Ok(())
     }
 
-    /// Writes again what may not be durable in the cell of a page, and clears what would be taken for damage later.
-    fn make_sound(&self, id: PageId, found: &FoundCell, cell: &[u8]) -> Result<()> {
-        let side = found.state().side();
-        let half = Half::of_cell(cell, side, self.geometry.slot());
+    /// Writes again what may not be durable in the area of a page, and clears what would be taken for damage later.
+    fn make_sound(&self, id: PageId, found: &FoundArea, area: &[u8]) -> Result<()> {
+        let slot_index = found.state().slot_index();
+        let slot_area = SlotArea::of_page_area(area, slot_index, self.geometry.slot());
         if found.choice.unsynced {
-            let start = self.geometry.image_start(half.slot());
-            let image = half.slot().get(start..).unwrap_or_default();
-            self.put(WriteKind::Page, self.geometry.offset(id, side) + start as u64, image)?;
+            let start = self.geometry.image_start(slot_area.slot());
+            let image = slot_area.slot().get(start..).unwrap_or_default();
+            self.put(WriteKind::Page, self.geometry.offset(id, slot_index) + start as u64, image)?;
         }
         for &index in &found.chain.unsynced {
-            self.put(WriteKind::Delta, self.geometry.delta_offset(id, side, index), half.block(index))?;
+            self.put(WriteKind::Delta, self.geometry.delta_offset(id, slot_index, index), slot_area.block(index))?;
         }
         if found.choice.other == Other::Invalid {
-            self.clear_or_trim(self.geometry.half(id, side.other(), 0))?;
+            self.clear_or_trim(self.geometry.slot_area(id, slot_index.other(), 0))?;
         }
         for &index in &found.chain.invalid {
-            let start = self.geometry.delta_offset(id, side, index);
+            let start = self.geometry.delta_offset(id, slot_index, index);
             self.clear_or_trim(start..start + BLOCK as u64)?;
         }
         Ok(())
     }
 
-    /// Sets the state that was found in the cell, unless another thread has set the state of the page meanwhile.
+    /// Sets the state that was found in the area, unless another thread has set the state of the page meanwhile.
     fn note_found(&self, id: PageId, found: PageState) -> PageState {
         let mut state = self.state.lock();
         let now = state.pages.note_found(id, found);
@@ -242,41 +242,42 @@ impl ShadowStore {
         now
     }
 
-    /// Reads the cell of a page and finds what counts in it. `page` becomes the page, if there is one.
-    pub(super) fn look(&self, id: PageId, about: KnownPage, cell: &mut Vec<u8>, page: &mut [u8]) -> Result<FoundCell> {
-        self.read_part(self.geometry.cell_of(id), cell)?;
-        let of_side = |side| Half::of_cell(cell, side, self.geometry.slot());
-        let (first, second) = (of_side(Side::First), of_side(Side::Second));
-        let contents = [first, second].map(|half| self.geometry.look(half.slot(), id));
+    /// Reads the area of a page and finds what is valid in it. `page` becomes the page, if there is one.
+    pub(super) fn look(&self, id: PageId, about: KnownPage, area: &mut Vec<u8>, page: &mut [u8]) -> Result<FoundArea> {
+        self.read_part(self.geometry.area_of(id), area)?;
+        let of_slot = |slot_index| SlotArea::of_page_area(area, slot_index, self.geometry.slot());
+        let (first, second) = (of_slot(SlotIndex::First), of_slot(SlotIndex::Second));
+        let contents = [first, second].map(|slot_area| self.geometry.look(slot_area.slot(), id));
         let [in_first, in_second] = contents;
         let mut choice = choose(in_first, in_second, about).map_err(|what| Error::corrupt(id, what))?;
         self.check_placed(id, contents, &mut choice)?;
-        let (half, content) = match choice.state.side() {
-            Side::First => (first, in_first),
-            Side::Second => (second, in_second),
+        let (slot_area, content) = match choice.state.slot_index() {
+            SlotIndex::First => (first, in_first),
+            SlotIndex::Second => (second, in_second),
         };
-        let blocks = self.geometry.image_blocks(half.slot());
-        let front = half.slot().get(..half.slot().len() - blocks * BLOCK).unwrap_or_default();
-        let is_front_stale = !are_zero(front);
+        let blocks = self.geometry.image_blocks(slot_area.slot());
+        let front = slot_area.slot().get(..slot_area.slot().len() - blocks * BLOCK).unwrap_or_default();
+        let is_front_superseded = !are_zero(front);
         let mut chain = match content {
             SlotContent::Image { stamp, lsn } if choice.state.image() == ImageState::Present => {
-                self.open_slot(id, half.slot(), lsn, page)?;
+                self.open_slot(id, slot_area.slot(), lsn, page)?;
                 let base = DeltaBase { stamp, lsn };
-                Chain::apply(&self.geometry, id, half, base, &about, page).map_err(|what| Error::corrupt(id, what))?
+                Chain::apply(&self.geometry, id, slot_area, base, &about, page)
+                    .map_err(|what| Error::corrupt(id, what))?
             }
-            _ => Chain::without_base(&self.geometry, id, half),
+            _ => Chain::without_base(&self.geometry, id, slot_area),
         };
-        chain.stale |= is_front_stale;
-        Ok(FoundCell { choice, blocks, chain })
+        chain.superseded |= is_front_superseded;
+        Ok(FoundArea { choice, blocks, chain })
     }
 
     /// Redo may have read a place of the page from the log: then one of the images has that LSN or a greater one.
     fn check_placed(&self, id: PageId, contents: [SlotContent; 2], choice: &mut Choice) -> Result<()> {
         let Some(least) = self.state.lock().placed.get(&id).copied() else { return Ok(()) };
-        let has_at_least = |is_side: bool| {
+        let has_at_least = |is_chosen: bool| {
             contents.iter().any(|content| {
                 matches!(content, SlotContent::Image { stamp, lsn }
-                    if *lsn >= least && (stamp.turn == choice.state.turn()) == is_side)
+                    if *lsn >= least && (stamp.sequence == choice.state.sequence()) == is_chosen)
             })
         };
         if !has_at_least(true) {
@@ -290,7 +291,7 @@ impl ShadowStore {
         Ok(())
     }
 
-    /// Bytes of segments in the deltas that count, of all pages, estimated from a sample of the pages.
+    /// Bytes of segments in the valid deltas of all pages, estimated from a sample of the pages.
     pub(super) fn delta_bytes(&self) -> u64 {
         let pages = self.state.lock().pages.len();
         let every = pages.div_ceil(SAMPLE).max(1);
@@ -300,7 +301,7 @@ impl ShadowStore {
         (bytes * u64::from(pages)).checked_div(sampled).unwrap_or(0)
     }
 
-    /// Bytes of segments in the deltas of a page that count.
+    /// Bytes of segments in the valid deltas of a page.
     fn delta_bytes_of(&self, id: PageId) -> Result<u64> {
         let (now, _) = self.with_page(|page| self.resolve(id, page))?;
         if now.image() != ImageState::Present {
@@ -308,42 +309,46 @@ impl ShadowStore {
         }
         self.with_buffer(|bytes| {
             let most = self.geometry.deltas();
-            self.read_part(self.geometry.half(id, now.side(), now.used().blocks(most)), bytes)?;
-            let half = Half::new(bytes, now.side(), self.geometry.slot());
-            let used = |index: &usize| now.used().is_in(*index, most);
-            let used = (0..half.count()).filter(used).map(|index| self.geometry.delta_bytes(half.block(index)));
-            Ok(used.map(|bytes| bytes as u64).sum())
+            self.read_part(self.geometry.slot_area(id, now.slot_index(), now.valid_deltas().blocks(most)), bytes)?;
+            let slot_area = SlotArea::new(bytes, now.slot_index(), self.geometry.slot());
+            let is_valid = |index: &usize| now.valid_deltas().is_in(*index, most);
+            let bytes =
+                (0..slot_area.count()).filter(is_valid).map(|index| self.geometry.delta_bytes(slot_area.block(index)));
+            Ok(bytes.map(|bytes| bytes as u64).sum())
         })
     }
 
     /// The part of the file that a read of a page with this state needs.
     pub(super) fn needed(&self, id: PageId, state: PageState) -> Range<u64> {
-        let half = self.geometry.half(id, state.side(), state.used().blocks(self.geometry.deltas()));
+        let slot_area =
+            self.geometry.slot_area(id, state.slot_index(), state.valid_deltas().blocks(self.geometry.deltas()));
         let unused = self.geometry.unused(id, state);
-        if unused.start == half.start { unused.end..half.end } else { half }
+        if unused.start == slot_area.start { unused.end..slot_area.end } else { slot_area }
     }
 
     /// Reads a page that has this state into `page`. Returns where it differs from its base. The structure of a page is
     /// checked only once: see [`PageState::is_checked`].
     pub(super) fn read_image(&self, id: PageId, state: PageState, page: &mut [u8]) -> Result<ChangedParts> {
         self.with_buffer(|bytes| {
-            let half = self.geometry.half(id, state.side(), state.used().blocks(self.geometry.deltas()));
-            self.read_part_of(half, self.needed(id, state), bytes)?;
-            let half = Half::new(bytes, state.side(), self.geometry.slot());
+            let slot_area =
+                self.geometry.slot_area(id, state.slot_index(), state.valid_deltas().blocks(self.geometry.deltas()));
+            self.read_part_of(slot_area, self.needed(id, state), bytes)?;
+            let slot_area = SlotArea::new(bytes, state.slot_index(), self.geometry.slot());
             // The checksum of the page in a delta block covers the slot, too.
             let is_last = |stamp: ImageStamp| {
-                stamp.turn == state.turn() && (state.used() != Used::None || stamp.rewrites == state.rewrites())
+                stamp.sequence == state.sequence()
+                    && (state.valid_deltas() != ValidDeltas::None || stamp.rewrites == state.rewrites())
             };
-            let (base, lsn) = match self.geometry.look(half.slot(), id) {
+            let (base, lsn) = match self.geometry.look(slot_area.slot(), id) {
                 SlotContent::Image { stamp, lsn } if is_last(stamp) => (DeltaBase { stamp, lsn }, lsn),
                 SlotContent::Image { .. } => return Err(Error::corrupt(id, chain::last_is_lost("image"))),
                 _ => return Err(wrong_checksum(id)),
             };
-            self.open_slot(id, half.slot(), lsn, page)?;
-            let parts = chain::apply_used(&self.geometry, id, half, base, state.used(), page)
+            self.open_slot(id, slot_area.slot(), lsn, page)?;
+            let parts = chain::apply_valid(&self.geometry, id, slot_area, base, state.valid_deltas(), page)
                 .map_err(|what| Error::corrupt(id, what))?;
             if state.blocks().is_none() {
-                self.state.lock().pages.note_blocks(id, state, self.geometry.image_blocks(half.slot()));
+                self.state.lock().pages.note_blocks(id, state, self.geometry.image_blocks(slot_area.slot()));
             }
             if !state.is_checked() {
                 Page::check(page, id)?;
@@ -372,12 +377,12 @@ impl ShadowStore {
         if was_written() { Ok(None) } else { read().map(Some) }
     }
 
-    /// Reads dictionaries. Nothing is noted of their pages: it is too early to know which of their images count after a
-    /// crash. Those of a dictionary that the superblock names are the same before and after a recovery.
+    /// Reads dictionaries. Nothing is noted of their pages: it is too early to know which of their images are valid
+    /// after a crash. Those of a dictionary that the superblock names are the same before and after a recovery.
     pub(super) fn load_dictionaries(&self, places: &[DictionaryPlace], is_rescue: bool) -> Result<()> {
         load_dictionaries(self.compression.dictionaries(), places, self.geometry.page(), is_rescue, |id, page| {
             let about = self.state.lock().known_of(id);
-            let found = self.with_buffer(|cell| self.look(id, about, cell, page))?;
+            let found = self.with_buffer(|area| self.look(id, about, area, page))?;
             let is_present = found.choice.state.image() == ImageState::Present;
             Ok(is_present && Page::check(page, id).is_ok())
         })
@@ -399,9 +404,9 @@ impl ShadowStore {
     /// The dictionary that the image of a page with this state names.
     fn dictionary_in(&self, id: PageId, state: PageState) -> Result<Option<DictionaryId>> {
         self.with_buffer(|bytes| {
-            self.read_part(self.geometry.half(id, state.side(), 0), bytes)?;
+            self.read_part(self.geometry.slot_area(id, state.slot_index(), 0), bytes)?;
             match self.geometry.look(bytes, id) {
-                SlotContent::Image { stamp, .. } if stamp.turn == state.turn() => {
+                SlotContent::Image { stamp, .. } if stamp.sequence == state.sequence() => {
                     let content = self.geometry.short_content(bytes);
                     Ok(content.and_then(|(encoding, content)| dictionary_of(encoding, content)))
                 }

@@ -1,7 +1,7 @@
 //! Tests of what a recovery takes for the page if durable deltas were overwritten before the process died, and of
 //! recoveries that are cut.
 
-use super::states::Used;
+use super::states::ValidDeltas;
 use super::tests::{ID, store_on, store_with};
 use super::*;
 use crate::io::{MemoryDisk, SECTOR};
@@ -34,7 +34,7 @@ impl Life {
     }
 
     /// Writes the page with a change that takes several sectors of a delta block, but for the last 20 pages whole.
-    fn change(&mut self) -> Used {
+    fn change(&mut self) -> ValidDeltas {
         let before = self.page.clone();
         self.page[0] += 1;
         self.page[1000..2500].iter_mut().step_by(16).for_each(|byte| *byte = byte.wrapping_add(2));
@@ -45,13 +45,13 @@ impl Life {
             self.parts = ChangedParts::NONE;
         }
         writer.write().unwrap();
-        self.store.state_of(ID).used()
+        self.store.state_of(ID).valid_deltas()
     }
 
-    fn change_durably(&mut self) -> Used {
-        let used = self.change();
+    fn change_durably(&mut self) -> ValidDeltas {
+        let valid = self.change();
         self.store.sync_images().unwrap();
-        used
+        valid
     }
 
     /// A checkpoint that has all changes so far.
@@ -70,7 +70,7 @@ impl Life {
 
     /// The bytes of the slot that was written last.
     fn slot(&self) -> Range<u64> {
-        self.store.geometry.half(ID, self.store.state_of(ID).side(), 0)
+        self.store.geometry.slot_area(ID, self.store.state_of(ID).slot_index(), 0)
     }
 
     /// The next process, which reads the same bytes with a change made by `damage`, and finds this end of the log.
@@ -105,7 +105,7 @@ fn a_delta_of_a_newer_image_shows_that_the_image_was_durable() {
         let mut life = Life::begin(blocks);
         // The last one is in the block that is next to the other slot.
         let deltas = usize::from(blocks.max(2));
-        (0..deltas).for_each(|_| assert_ne!(life.change_durably(), Used::None));
+        (0..deltas).for_each(|_| assert_ne!(life.change_durably(), ValidDeltas::None));
         life.checkpoint();
         life.rewrite_durably();
         life.change();
@@ -132,13 +132,13 @@ fn a_page_is_not_read_without_deltas_that_changes_beyond_the_end_of_the_log_have
     for blocks in [1, 2, 4] {
         for deltas in 0..=usize::from(blocks.max(2)) {
             let mut life = Life::begin(blocks);
-            (0..deltas).for_each(|_| assert_ne!(life.change_durably(), Used::None));
+            (0..deltas).for_each(|_| assert_ne!(life.change_durably(), ValidDeltas::None));
             life.checkpoint();
             let (before, end) = (life.page.clone(), life.lsn());
             life.rewrite_durably();
             life.change();
             let result = life.recover(end, |_| {});
-            // The void delta may have overwritten the last one.
+            // The invalidated delta may have overwritten the last one.
             match deltas + 1 < usize::from(blocks.max(2)) {
                 true => assert!(result.unwrap() == before, "{blocks}, {deltas}"),
                 false => assert!(matches!(result, Err(Error::Corrupt { page: ID, .. })), "{blocks}, {deltas}"),
@@ -197,10 +197,10 @@ fn a_recovery_overwrites_no_delta_that_may_have_been_durable() {
     for is_whole in [false, true] {
         for deltas in 1..7 {
             let mut life = Life::begin(1);
-            (0..deltas).for_each(|_| assert_ne!(life.change_durably(), Used::None));
+            (0..deltas).for_each(|_| assert_ne!(life.change_durably(), ValidDeltas::None));
             life.checkpoint();
             // The log has this change. The next one is written over the delta of the checkpoint.
-            assert_ne!(life.change_durably(), Used::None);
+            assert_ne!(life.change_durably(), ValidDeltas::None);
             cut_twice(&mut life, is_whole);
         }
     }
@@ -210,7 +210,7 @@ fn a_recovery_overwrites_no_delta_that_may_have_been_durable() {
 fn a_recovery_overwrites_no_image_that_may_have_been_durable() {
     for (blocks, is_whole) in [(1, false), (1, true), (2, false), (2, true), (4, false), (4, true)] {
         let mut life = Life::begin(blocks);
-        (0..blocks.max(2)).for_each(|_| assert_ne!(life.change_durably(), Used::None));
+        (0..blocks.max(2)).for_each(|_| assert_ne!(life.change_durably(), ValidDeltas::None));
         life.checkpoint();
         // The log has this change. The next one is written over a delta of the checkpoint.
         life.rewrite_durably();

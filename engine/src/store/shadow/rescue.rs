@@ -3,8 +3,8 @@
 
 use super::chain::{Chain, DeltaBase};
 use super::choice::KnownPage;
-use super::half::Half;
-use super::slot::{Geometry, Side, SlotContent};
+use super::slot::{Geometry, SlotContent, SlotIndex};
+use super::slot_area::SlotArea;
 use super::store_header::StoreHeader;
 use super::{ShadowStore, StoreSurvey};
 use crate::base::{Damage, Error, Lsn, PageId, Result};
@@ -12,7 +12,7 @@ use crate::io::{BLOCK, Disk, read_readable_parts};
 use crate::page::Page;
 use crate::store::compress::FoundParts;
 use crate::store::rescue::{UnknownFile, without_path};
-use crate::store::superblock::{Chosen, ID_SLACK};
+use crate::store::superblock::{CurrentSuperblock, ID_SLACK};
 use crate::store::{DatabaseFile, FoundImage, PageSource, RescuedStore, StoreKind, SuperblockChoice};
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl ShadowStore {
     /// Opens a file without a superblock, whose slots have this geometry.
     pub(super) fn rescue_unknown(file: UnknownFile<'_>, geometry: Geometry) -> Result<RescuedStore> {
         let UnknownFile { disk, path, cause, .. } = file;
-        let file = DatabaseFile::of(disk, path, Chosen::unknown(StoreKind::Shadow, geometry.page()));
+        let file = DatabaseFile::of(disk, path, CurrentSuperblock::unknown(StoreKind::Shadow, geometry.page()));
         let ids_end = geometry.pages(file.disk().size()?);
         let store = ShadowStore::with_geometry(file, geometry, ids_end)?;
         store.rescued(SuperblockChoice::None, true, 1, vec![Damage::Superblocks { cause: without_path(cause) }])
@@ -48,21 +48,26 @@ impl ShadowStore {
     ///
     /// # Errors
     /// [`Error::NotBuilt`].
-    pub(super) fn survey_half(&self, id: PageId, side: Side, visit: &mut dyn FnMut(FoundImage<'_>)) -> Result<()> {
+    pub(super) fn survey_slot(
+        &self,
+        id: PageId,
+        slot_index: SlotIndex,
+        visit: &mut dyn FnMut(FoundImage<'_>),
+    ) -> Result<()> {
         self.with_buffer(|bytes| {
-            if self.read_part(self.geometry.half(id, side, self.geometry.deltas()), bytes).is_err() {
+            if self.read_part(self.geometry.slot_area(id, slot_index, self.geometry.deltas()), bytes).is_err() {
                 return Ok(());
             }
-            let half = Half::new(bytes, side, self.geometry.slot());
-            let SlotContent::Image { stamp, lsn } = self.geometry.look(half.slot(), id) else { return Ok(()) };
+            let slot_area = SlotArea::new(bytes, slot_index, self.geometry.slot());
+            let SlotContent::Image { stamp, lsn } = self.geometry.look(slot_area.slot(), id) else { return Ok(()) };
             let mut page = vec![0; self.geometry.page()];
-            match self.open_slot(id, half.slot(), lsn, &mut page) {
+            match self.open_slot(id, slot_area.slot(), lsn, &mut page) {
                 Ok(()) => {}
                 Err(Error::Corrupt { .. }) => return Ok(()),
                 Err(error) => return Err(error),
             }
             let applied =
-                Chain::apply(&self.geometry, id, half, DeltaBase { stamp, lsn }, &KnownPage::SURVEY, &mut page);
+                Chain::apply(&self.geometry, id, slot_area, DeltaBase { stamp, lsn }, &KnownPage::SURVEY, &mut page);
             if applied.is_ok() && Page::check(&page, id).is_ok() {
                 let (page, mut packed) = (Page::new(&page), Vec::new());
                 page.packed_into(&mut packed);

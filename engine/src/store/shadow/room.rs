@@ -18,7 +18,7 @@ use std::ops::Range;
 const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
 
 /// The distance from the end of the file to the reserve is a quarter of the file, but at least this number of bytes.
-const LEAST_DISTANCE: u64 = 2 << 20;
+const MIN_DISTANCE: u64 = 2 << 20;
 
 /// The most delta blocks in writes that have begun: four background writers and a checkpoint write 1 MiB each. Threads
 /// that miss a page write up to 8 pages each, and seldom while all the others write.
@@ -93,7 +93,7 @@ impl ShadowStore {
         let needed = (pages + 2) * self.geometry.slot() as u64 + begun * BLOCK as u64;
         let mut room = self.room.lock();
         let has = room.reserved.end - room.reserved.start;
-        let is_ahead = room.len + (pages + 2) * self.geometry.cell() <= room.reserved.start;
+        let is_ahead = room.len + (pages + 2) * self.geometry.area() <= room.reserved.start;
         if has >= needed && is_ahead {
             return Ok(());
         }
@@ -118,7 +118,7 @@ impl ShadowStore {
 
     /// Makes the reserve so long; false: the device has no room for it.
     fn reserve_bytes(&self, room: &mut Room, bytes: u64, pages: u64) -> Result<bool> {
-        let distance = (room.len / 4).max(LEAST_DISTANCE) + (pages + 2) * self.geometry.cell();
+        let distance = (room.len / 4).max(MIN_DISTANCE) + (pages + 2) * self.geometry.area();
         let far = (room.len + distance).next_multiple_of(BLOCK as u64);
         let starts = if room.reserved.is_empty() { [far, room.len] } else { [room.reserved.start; 2] };
         let mut reserved = Ok(());
@@ -157,7 +157,7 @@ impl ShadowStore {
         self.read_whole_map();
         let _no_image_is_written = self.generation.write();
         let pages = self.state.lock().pages.trim_end();
-        self.cut(self.geometry.cell_of(PageId(pages)).start)
+        self.cut(self.geometry.area_of(PageId(pages)).start)
     }
 
     /// Cuts the file off there, if it is longer, and gives the reserve back.

@@ -1,5 +1,5 @@
 //! A short image: the packed page, compressed or not, in the last blocks of a slot. The blocks before it are not
-//! needed, and may have bytes of older images. `choice` decides whether an image counts.
+//! needed, and may have bytes of older images. `choice` decides whether an image is valid.
 //!
 //! The trailer of such a slot has [`SHORT`] in its byte 9, and these bytes are in front of it:
 //!
@@ -24,8 +24,8 @@ use crate::store::compress::Encoding;
 
 /// A bit in byte 9 of a trailer.
 pub(super) const SHORT: u8 = 128;
-/// Bytes in front of the trailer.
-pub(super) const NOTE: usize = 16;
+/// Bytes of the header of a short image, in front of the trailer.
+pub(super) const HEADER: usize = 16;
 
 const PAGE: usize = 8;
 const LENGTH: usize = 12;
@@ -34,7 +34,7 @@ const ENCODING: usize = 15;
 
 /// The fields in front of the trailer of a slot with a short image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Note {
+pub(super) struct ShortImageHeader {
     pub(super) page: PageId,
     pub(super) lsn: Lsn,
     /// Bytes of the content.
@@ -44,10 +44,10 @@ pub(super) struct Note {
 }
 
 impl Geometry {
-    /// The note in front of a trailer that has [`SHORT`].
-    pub(super) fn note(&self, slot: &[u8]) -> Note {
-        let bytes = slice(slot, self.page() - NOTE, self.page());
-        Note {
+    /// The header of the short image in a slot whose trailer has [`SHORT`].
+    pub(super) fn short_header(&self, slot: &[u8]) -> ShortImageHeader {
+        let bytes = slice(slot, self.page() - HEADER, self.page());
+        ShortImageHeader {
             page: PageId(get_u32(bytes, PAGE)),
             lsn: Lsn(get_u64(bytes, 0)),
             len: get_u16(bytes, LENGTH).into(),
@@ -56,11 +56,11 @@ impl Geometry {
         }
     }
 
-    /// The start of the image in a slot with this note; `None` if no image has such a note.
-    pub(super) fn short_start(&self, note: Note) -> Option<usize> {
-        let is_one = note.encoding.is_some() && note.blocks > 0 && note.blocks * BLOCK < self.slot();
-        let start = self.slot().checked_sub(note.blocks * BLOCK).filter(|_| is_one)?;
-        (start + note.len <= self.page() - NOTE).then_some(start)
+    /// The start of the image in a slot with this header; `None` if no image has such a header.
+    pub(super) fn short_start(&self, header: ShortImageHeader) -> Option<usize> {
+        let is_one = header.encoding.is_some() && header.blocks > 0 && header.blocks * BLOCK < self.slot();
+        let start = self.slot().checked_sub(header.blocks * BLOCK).filter(|_| is_one)?;
+        (start + header.len <= self.page() - HEADER).then_some(start)
     }
 
     /// The encoding and the content of the sound image in `slot`; `None` if it is a whole page.
@@ -68,15 +68,15 @@ impl Geometry {
         if !self.is_short(slot) {
             return None;
         }
-        let note = self.note(slot);
-        let start = self.short_start(note)?;
-        Some((note.encoding?, slice(slot, start, start + note.len)))
+        let header = self.short_header(slot);
+        let start = self.short_start(header)?;
+        Some((header.encoding?, slice(slot, start, start + header.len)))
     }
 
     /// Puts a short image of this number of blocks into a slot; [`Geometry::seal`] completes it. The content must have
     /// room in it.
     pub(super) fn put_short(&self, slot: &mut [u8], page: PageId, lsn: Lsn, content: (Encoding, &[u8]), blocks: usize) {
-        let ((encoding, content), at) = (content, self.page() - NOTE);
+        let ((encoding, content), at) = (content, self.page() - HEADER);
         let start = self.slot() - blocks * BLOCK;
         assert!(start > 0 && start + content.len() <= at, "{} bytes in {blocks} blocks", content.len());
         put(slot, start, content);

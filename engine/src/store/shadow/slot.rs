@@ -1,11 +1,11 @@
 //! A slot: a page and the trailer after it, and where the two slots of a page are. A compressed page is in the last
-//! blocks of a slot: see `short`. `choice` decides which of the slots counts.
+//! blocks of a slot: see `short`. `choice` decides which of the slots is valid.
 //!
 //! | bytes of the trailer | field |
 //! |---|---|
 //! | 0..4 | CRC-32C of the page, or of the short image, and of the rest of the trailer |
 //! | 4..8 | generation: see [`ImageStamp`] |
-//! | 8 | turn |
+//! | 8 | sequence number |
 //! | 9 | log2 of the bytes of a slot; 128 is added for a short image |
 //! | 10 | delta blocks between the slots |
 //! | 11 | rewrites |
@@ -23,30 +23,30 @@ use crate::store::superblock::FRONT;
 use std::ops::Range;
 
 const GENERATION: usize = 4;
-const TURN: usize = 8;
+const SEQUENCE: usize = 8;
 const SLOT_LOG: usize = 9;
 const DELTAS: usize = 10;
 const REWRITES_AT: usize = 11;
 const DATABASE: usize = 12;
 
-/// Turns count modulo this.
-pub(super) const TURNS: u8 = 64;
+/// Sequence numbers are counted modulo this.
+pub(super) const SEQUENCES: u8 = 64;
 
-/// Rewrites count modulo this.
+/// Rewrites are counted modulo this.
 pub(super) const REWRITES: u8 = 4;
 
 /// One of the two slots of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Side {
+pub(super) enum SlotIndex {
     First,
     Second,
 }
 
-impl Side {
-    pub(super) fn other(self) -> Side {
+impl SlotIndex {
+    pub(super) fn other(self) -> SlotIndex {
         match self {
-            Side::First => Side::Second,
-            Side::Second => Side::First,
+            SlotIndex::First => SlotIndex::Second,
+            SlotIndex::Second => SlotIndex::First,
         }
     }
 }
@@ -54,10 +54,10 @@ impl Side {
 /// The fields that order the images of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ImageStamp {
-    /// One more, modulo [`TURNS`], than that of the image in the other slot at the time of writing.
-    pub(super) turn: u8,
-    /// How often an image of this turn was overwritten before a sync made it durable, modulo [`REWRITES`]. Deltas have
-    /// 0.
+    /// One more, modulo [`SEQUENCES`], than that of the image in the other slot at the time of writing.
+    pub(super) sequence: u8,
+    /// How often an image of this sequence number was overwritten before a sync made it durable, modulo [`REWRITES`].
+    /// Deltas have 0.
     pub(super) rewrites: u8,
     /// How many checkpoints had begun their last sync of pages. Images of a generation before the superblock's are
     /// synced.
@@ -65,9 +65,9 @@ pub(super) struct ImageStamp {
 }
 
 impl ImageStamp {
-    /// The turn of the image that is written after this one.
-    pub(super) fn next_turn(turn: u8) -> u8 {
-        (turn + 1) % TURNS
+    /// The sequence number of the image that is written after this one.
+    pub(super) fn next_sequence(sequence: u8) -> u8 {
+        (sequence + 1) % SEQUENCES
     }
 }
 
@@ -109,7 +109,7 @@ impl Geometry {
         let trailer = slice(block, block.len().checked_sub(SLOT_TRAILER)?, block.len());
         let slot = 1usize.checked_shl((get_u8(trailer, SLOT_LOG) & !SHORT).into())?;
         check_page_size(slot, false).ok()?;
-        let is_one = get_u8(trailer, REWRITES_AT) < REWRITES && get_u8(trailer, TURN) < TURNS;
+        let is_one = get_u8(trailer, REWRITES_AT) < REWRITES && get_u8(trailer, SEQUENCE) < SEQUENCES;
         is_one.then(|| Geometry {
             page: slot - SLOT_TRAILER,
             deltas: get_u8(trailer, DELTAS),
@@ -119,8 +119,11 @@ impl Geometry {
 
     /// The page that has a slot which begins there.
     pub(super) fn page_at(&self, start: u64) -> Option<PageId> {
-        let id = PageId(u32::try_from(start.checked_sub(FRONT as u64)? / self.cell()).ok()?);
-        [Side::First, Side::Second].iter().any(|side| self.offset(id, *side) == start).then_some(id)
+        let id = PageId(u32::try_from(start.checked_sub(FRONT as u64)? / self.area()).ok()?);
+        [SlotIndex::First, SlotIndex::Second]
+            .iter()
+            .any(|slot_index| self.offset(id, *slot_index) == start)
+            .then_some(id)
     }
 
     /// Bytes of a page.
@@ -148,55 +151,55 @@ impl Geometry {
         self.deltas.into()
     }
 
-    /// Bytes of the file for each page.
-    pub(super) fn cell(&self) -> u64 {
+    /// Bytes of a page area.
+    pub(super) fn area(&self) -> u64 {
         (2 * self.slot() + usize::from(self.deltas) * BLOCK) as u64
     }
 
-    /// The bytes of the file for a page.
-    pub(super) fn cell_of(&self, id: PageId) -> Range<u64> {
-        let start = FRONT as u64 + u64::from(id.0) * self.cell();
-        start..start + self.cell()
+    /// The area of a page in the file.
+    pub(super) fn area_of(&self, id: PageId) -> Range<u64> {
+        let start = FRONT as u64 + u64::from(id.0) * self.area();
+        start..start + self.area()
     }
 
     /// The position of a slot in the file.
-    pub(super) fn offset(&self, id: PageId, side: Side) -> u64 {
-        self.half(id, side, 0).start
+    pub(super) fn offset(&self, id: PageId, slot_index: SlotIndex) -> u64 {
+        self.slot_area(id, slot_index, 0).start
     }
 
-    /// The range of the file that has a slot and the first `blocks` delta blocks beside it.
-    pub(super) fn half(&self, id: PageId, side: Side, blocks: usize) -> Range<u64> {
-        let (cell, len) = (self.cell_of(id), (self.slot() + blocks.min(self.deltas()) * BLOCK) as u64);
-        match side {
-            Side::First => cell.start..cell.start + len,
-            Side::Second => cell.end - len..cell.end,
+    /// The slot area in the file that has the first `blocks` delta blocks.
+    pub(super) fn slot_area(&self, id: PageId, slot_index: SlotIndex, blocks: usize) -> Range<u64> {
+        let (area, len) = (self.area_of(id), (self.slot() + blocks.min(self.deltas()) * BLOCK) as u64);
+        match slot_index {
+            SlotIndex::First => area.start..area.start + len,
+            SlotIndex::Second => area.end - len..area.end,
         }
     }
 
     /// The position of a delta block in the file.
-    pub(super) fn delta_offset(&self, id: PageId, side: Side, index: usize) -> u64 {
-        let half = self.half(id, side, index + 1);
-        match side {
-            Side::First => half.end - BLOCK as u64,
-            Side::Second => half.start,
+    pub(super) fn delta_offset(&self, id: PageId, slot_index: SlotIndex, index: usize) -> u64 {
+        let slot_area = self.slot_area(id, slot_index, index + 1);
+        match slot_index {
+            SlotIndex::First => slot_area.end - BLOCK as u64,
+            SlotIndex::Second => slot_area.start,
         }
     }
 
     /// The blocks of the slot of a page that its image does not need.
     pub(super) fn unused(&self, id: PageId, state: PageState) -> Range<u64> {
-        let start = self.offset(id, state.side());
+        let start = self.offset(id, state.slot_index());
         let blocks = state.blocks().map_or(0, |blocks| self.blocks().saturating_sub(blocks));
         start..start + (blocks * BLOCK) as u64
     }
 
     /// How many pages a file of that length can have.
     pub(super) fn pages(&self, file_bytes: u64) -> u32 {
-        u32::try_from(file_bytes.saturating_sub(FRONT as u64).div_ceil(self.cell())).unwrap_or(u32::MAX)
+        u32::try_from(file_bytes.saturating_sub(FRONT as u64).div_ceil(self.area())).unwrap_or(u32::MAX)
     }
 
-    /// How many cells fit in a file of this length.
+    /// How many page areas fit in a file of this length.
     pub(super) fn whole_pages(&self, file_bytes: u64) -> u32 {
-        u32::try_from(file_bytes.saturating_sub(FRONT as u64) / self.cell()).unwrap_or(u32::MAX)
+        u32::try_from(file_bytes.saturating_sub(FRONT as u64) / self.area()).unwrap_or(u32::MAX)
     }
 
     /// True if the trailer of the slot says that its image is a short one.
@@ -211,7 +214,7 @@ impl Geometry {
 
     /// The start of the image in `slot`.
     pub(super) fn image_start(&self, slot: &[u8]) -> usize {
-        let short = self.is_short(slot).then(|| self.short_start(self.note(slot)));
+        let short = self.is_short(slot).then(|| self.short_start(self.short_header(slot)));
         short.flatten().unwrap_or(0)
     }
 
@@ -220,7 +223,7 @@ impl Geometry {
         let log = self.slot_log() | if is_short { SHORT } else { 0 };
         let Some(trailer) = slot.get_mut(self.page..) else { return };
         put_u32(trailer, GENERATION, stamp.generation);
-        put_u8(trailer, TURN, stamp.turn);
+        put_u8(trailer, SEQUENCE, stamp.sequence);
         put_u8(trailer, SLOT_LOG, log);
         put_u8(trailer, DELTAS, self.deltas);
         put_u8(trailer, REWRITES_AT, stamp.rewrites);
@@ -237,7 +240,7 @@ impl Geometry {
         }
         let trailer = slice(slot, self.page, self.slot());
         let stamp = ImageStamp {
-            turn: get_u8(trailer, TURN),
+            sequence: get_u8(trailer, SEQUENCE),
             rewrites: get_u8(trailer, REWRITES_AT),
             generation: get_u32(trailer, GENERATION),
         };
@@ -245,16 +248,16 @@ impl Geometry {
             && get_u8(trailer, SLOT_LOG) & !SHORT == self.slot_log()
             && get_u8(trailer, DELTAS) == self.deltas
             && stamp.rewrites < REWRITES
-            && stamp.turn < TURNS;
+            && stamp.sequence < SEQUENCES;
         let is_sound = |is_own_page| is_ours && is_own_page && self.checksum(slot) == get_u32(trailer, 0);
         let named = is_ours.then_some(stamp);
         if is_ours && self.is_short(slot) {
-            let note = self.note(slot);
-            let is_own_page = note.page == id;
-            if is_sound(is_own_page) && self.short_start(note).is_some() {
-                return SlotContent::Image { stamp, lsn: note.lsn };
+            let header = self.short_header(slot);
+            let is_own_page = header.page == id;
+            if is_sound(is_own_page) && self.short_start(header).is_some() {
+                return SlotContent::Image { stamp, lsn: header.lsn };
             }
-            return SlotContent::Damaged { named, lsn: is_own_page.then_some(note.lsn), is_foreign: !is_own_page };
+            return SlotContent::Damaged { named, lsn: is_own_page.then_some(header.lsn), is_foreign: !is_own_page };
         }
         let page = Page::new(slice(slot, 0, self.page));
         let is_own_page = page.id() == id;

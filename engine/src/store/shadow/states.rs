@@ -8,13 +8,13 @@
 //! * 3: page present: its last write, of the slot or of a delta block, is synced; otherwise: a recovery may need its
 //!   slots.
 //! * 4: a slot or a delta block of the page is not needed and waits to be trimmed.
-//! * 5..10: the deltas that count: 0 none; 1 to 16 a chain of this length; 17 to 19 none, and the image has 1 to 3
-//!   rewrites; 20 to 24 a cumulative delta with this number less 20; 25 to 29 one that was rewritten, with 8 and this
-//!   number less 25; 30 none, and nothing but the image was ever written for the page.
-//! * 10..16: turn of the image that was written last.
+//! * 5..10: the valid deltas: 0 none; 1 to 16 a chain of this length; 17 to 19 none, and the image has 1 to 3 rewrites;
+//!   20 to 24 a cumulative delta with this number less 20; 25 to 29 one that was rewritten, with 8 and this number less
+//!   25; 30 none, and nothing but the image was ever written for the page.
+//! * 10..16: sequence number of the image that was written last.
 
 use super::delta::{Order, REWRITTEN, is_next};
-use super::slot::{ImageStamp, REWRITES, Side, TURNS};
+use super::slot::{ImageStamp, REWRITES, SEQUENCES, SlotIndex};
 use crate::base::PageId;
 use crate::base::bytes::must_fit;
 
@@ -22,13 +22,13 @@ const SECOND: u16 = 1 << 2;
 const SYNCED: u16 = 1 << 3;
 const HELD: u16 = 1 << 3;
 const TRIM: u16 = 1 << 4;
-const USED: u32 = 5;
-const USED_BITS: u16 = 31 << USED;
+const DELTAS: u32 = 5;
+const DELTA_BITS: u16 = 31 << DELTAS;
 const CHAIN: u16 = 16;
 const CUMULATIVE: u16 = 20;
 const REWRITTEN_CUMULATIVE: u16 = 25;
 const ALONE: u16 = 30;
-const TURN: u32 = 10;
+const SEQUENCE: u32 = 10;
 
 /// Whether a page has an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,9 +43,9 @@ pub(super) enum ImageState {
     Dropped = 3,
 }
 
-/// The deltas of a page that count.
+/// The valid deltas of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Used {
+pub(super) enum ValidDeltas {
     #[default]
     None,
     /// A chain in this number of first blocks.
@@ -54,22 +54,22 @@ pub(super) enum Used {
     Cumulative(u8),
 }
 
-impl Used {
-    /// True if the delta in that block counts, or if it is the one that the next cumulative delta does not overwrite.
+impl ValidDeltas {
+    /// True if the delta in that block is valid, or if it is the one that the next cumulative delta does not overwrite.
     pub(super) fn contains(self, block: usize) -> bool {
         match self {
-            Used::None => false,
-            Used::Chain(count) => block < usize::from(count),
-            Used::Cumulative(_) => block < 2,
+            ValidDeltas::None => false,
+            ValidDeltas::Chain(count) => block < usize::from(count),
+            ValidDeltas::Cumulative(_) => block < 2,
         }
     }
 
-    /// True if the delta in that block counts. A page has `most` delta blocks.
+    /// True if the delta in that block is valid. A page has `most` delta blocks.
     pub(super) fn is_in(self, block: usize, most: usize) -> bool {
         match self {
-            Used::None => false,
-            Used::Chain(count) => block < usize::from(count),
-            Used::Cumulative(number) => block == Used::cumulative_block(number, most),
+            ValidDeltas::None => false,
+            ValidDeltas::Chain(count) => block < usize::from(count),
+            ValidDeltas::Cumulative(number) => block == ValidDeltas::cumulative_block(number, most),
         }
     }
 
@@ -78,12 +78,12 @@ impl Used {
         usize::from(number).checked_rem(most.min(2)).unwrap_or(0)
     }
 
-    /// The number of blocks that must be read to have the deltas that count. A page has `most` delta blocks.
+    /// The number of blocks that must be read to have the valid deltas. A page has `most` delta blocks.
     pub(super) fn blocks(self, most: usize) -> usize {
         match self {
-            Used::None => 0,
-            Used::Chain(count) => usize::from(count).min(most),
-            Used::Cumulative(_) => most.min(2),
+            ValidDeltas::None => 0,
+            ValidDeltas::Chain(count) => usize::from(count).min(most),
+            ValidDeltas::Cumulative(_) => most.min(2),
         }
     }
 
@@ -91,9 +91,11 @@ impl Used {
     /// blocks.
     pub(super) fn in_order(self, most: usize) -> impl Iterator<Item = (usize, Order)> {
         let (chain, cumulative) = match self {
-            Used::None => (0, None),
-            Used::Chain(count) => (count, None),
-            Used::Cumulative(number) => (0, Some((Used::cumulative_block(number, most), Order::Cumulative(number)))),
+            ValidDeltas::None => (0, None),
+            ValidDeltas::Chain(count) => (count, None),
+            ValidDeltas::Cumulative(number) => {
+                (0, Some((ValidDeltas::cumulative_block(number, most), Order::Cumulative(number))))
+            }
         };
         (0..chain).map(|index| (usize::from(index), Order::After(index))).chain(cumulative)
     }
@@ -101,7 +103,7 @@ impl Used {
     /// True if these deltas contain a durable delta with this order.
     pub(super) fn replaces(self, order: Order) -> bool {
         match (self, order) {
-            (Used::Cumulative(number), Order::Cumulative(before)) => is_next(before, number),
+            (ValidDeltas::Cumulative(number), Order::Cumulative(before)) => is_next(before, number),
             _ => false,
         }
     }
@@ -120,7 +122,7 @@ pub(super) struct PageState {
 impl PageState {
     /// A page without an image in either slot.
     pub(super) const EMPTY: PageState =
-        PageState::of(ImageState::Absent as u16 | SECOND | ((TURNS as u16 - 1) << TURN));
+        PageState::of(ImageState::Absent as u16 | SECOND | ((SEQUENCES as u16 - 1) << SEQUENCE));
 
     /// A page whose slots have not been read.
     pub(super) const UNKNOWN: PageState = PageState::of(ImageState::Unknown as u16);
@@ -133,14 +135,14 @@ impl PageState {
         PageState { bits, ..self }
     }
 
-    /// A page whose image with that turn and that number of rewrites is on that side.
-    pub(super) fn present(side: Side, stamp: ImageStamp, synced: bool) -> PageState {
-        let mut bits = ImageState::Present as u16 | u16::from(stamp.turn % TURNS) << TURN;
+    /// A page whose image with that sequence number and that number of rewrites is in that slot.
+    pub(super) fn present(slot_index: SlotIndex, stamp: ImageStamp, synced: bool) -> PageState {
+        let mut bits = ImageState::Present as u16 | u16::from(stamp.sequence % SEQUENCES) << SEQUENCE;
         bits |= match stamp.rewrites % REWRITES {
             0 => 0,
-            rewrites => (CHAIN + u16::from(rewrites)) << USED,
+            rewrites => (CHAIN + u16::from(rewrites)) << DELTAS,
         };
-        bits |= if side == Side::Second { SECOND } else { 0 };
+        bits |= if slot_index == SlotIndex::Second { SECOND } else { 0 };
         bits |= if synced { SYNCED } else { 0 };
         PageState::of(bits)
     }
@@ -163,7 +165,7 @@ impl PageState {
 
     /// The same page: nothing but this image, the first one, was ever written for it, and the rest takes no space.
     pub(super) fn alone(self) -> PageState {
-        self.with(self.bits & !USED_BITS | ALONE << USED)
+        self.with(self.bits & !DELTA_BITS | ALONE << DELTAS)
     }
 
     /// The state that a map has.
@@ -191,13 +193,13 @@ impl PageState {
     }
 
     /// The slot that was written last.
-    pub(super) fn side(self) -> Side {
-        if self.bits & SECOND == 0 { Side::First } else { Side::Second }
+    pub(super) fn slot_index(self) -> SlotIndex {
+        if self.bits & SECOND == 0 { SlotIndex::First } else { SlotIndex::Second }
     }
 
-    /// The turn of the image that was written last.
-    pub(super) fn turn(self) -> u8 {
-        (self.bits >> TURN).to_le_bytes()[0] % TURNS
+    /// The sequence number of the image that was written last.
+    pub(super) fn sequence(self) -> u8 {
+        (self.bits >> SEQUENCE).to_le_bytes()[0] % SEQUENCES
     }
 
     pub(super) fn is_synced(self) -> bool {
@@ -208,22 +210,22 @@ impl PageState {
         self.bits & TRIM != 0
     }
 
-    /// The deltas that count.
-    pub(super) fn used(self) -> Used {
-        match (self.bits & USED_BITS) >> USED {
-            0 => Used::None,
-            count @ 1..=CHAIN => Used::Chain(count.to_le_bytes()[0]),
-            code @ CUMULATIVE..REWRITTEN_CUMULATIVE => Used::Cumulative((code - CUMULATIVE).to_le_bytes()[0]),
+    /// The valid deltas.
+    pub(super) fn valid_deltas(self) -> ValidDeltas {
+        match (self.bits & DELTA_BITS) >> DELTAS {
+            0 => ValidDeltas::None,
+            count @ 1..=CHAIN => ValidDeltas::Chain(count.to_le_bytes()[0]),
+            code @ CUMULATIVE..REWRITTEN_CUMULATIVE => ValidDeltas::Cumulative((code - CUMULATIVE).to_le_bytes()[0]),
             code @ REWRITTEN_CUMULATIVE..ALONE => {
-                Used::Cumulative((code - REWRITTEN_CUMULATIVE).to_le_bytes()[0] | REWRITTEN)
+                ValidDeltas::Cumulative((code - REWRITTEN_CUMULATIVE).to_le_bytes()[0] | REWRITTEN)
             }
-            _ => Used::None,
+            _ => ValidDeltas::None,
         }
     }
 
     /// Rewrites of the image in the slot; unknown if there are deltas.
     pub(super) fn rewrites(self) -> u8 {
-        match (self.bits & USED_BITS) >> USED {
+        match (self.bits & DELTA_BITS) >> DELTAS {
             code if code > CHAIN && code < CUMULATIVE => (code - CHAIN).to_le_bytes()[0],
             _ => 0,
         }
@@ -242,25 +244,25 @@ impl PageState {
 
     /// True if the image in the slot is synced. A delta is written only then.
     pub(super) fn has_synced_slot(self) -> bool {
-        self.is_synced() || self.used() != Used::None
+        self.is_synced() || self.valid_deltas() != ValidDeltas::None
     }
 
     /// The same page with other deltas, the last of which is not synced.
-    pub(super) fn with_delta(self, used: Used) -> PageState {
-        let bits = match used {
-            Used::None => 0,
-            Used::Chain(count) => u16::from(count),
-            Used::Cumulative(number) if number < REWRITTEN => CUMULATIVE + u16::from(number),
-            Used::Cumulative(number) => REWRITTEN_CUMULATIVE + u16::from(number - REWRITTEN),
+    pub(super) fn with_delta(self, valid: ValidDeltas) -> PageState {
+        let bits = match valid {
+            ValidDeltas::None => 0,
+            ValidDeltas::Chain(count) => u16::from(count),
+            ValidDeltas::Cumulative(number) if number < REWRITTEN => CUMULATIVE + u16::from(number),
+            ValidDeltas::Cumulative(number) => REWRITTEN_CUMULATIVE + u16::from(number - REWRITTEN),
         };
-        self.with(self.bits & !(USED_BITS | SYNCED) | bits << USED)
+        self.with(self.bits & !(DELTA_BITS | SYNCED) | bits << DELTAS)
     }
 
     /// The same page, with its last write synced. The content of the other slot is then not needed.
     pub(super) fn synced(self) -> PageState {
-        match self.used() {
-            Used::None if self.bits & USED_BITS == ALONE << USED => self.with(self.bits | SYNCED),
-            Used::None => self.with(self.bits | SYNCED).with_trim(),
+        match self.valid_deltas() {
+            ValidDeltas::None if self.bits & DELTA_BITS == ALONE << DELTAS => self.with(self.bits | SYNCED),
+            ValidDeltas::None => self.with(self.bits | SYNCED).with_trim(),
             _ => self.with(self.bits | SYNCED),
         }
     }
@@ -276,7 +278,7 @@ impl PageState {
             ImageState::Unknown | ImageState::Dropped => ImageState::Dropped,
             ImageState::Absent | ImageState::Present => ImageState::Absent,
         };
-        PageState::of(self.bits & !(3 | TRIM | USED_BITS) | image as u16 | HELD)
+        PageState::of(self.bits & !(3 | TRIM | DELTA_BITS) | image as u16 | HELD)
     }
 
     /// The same page, dropped, with slots that are not needed.
@@ -289,13 +291,13 @@ impl PageState {
         self.with(self.bits & !TRIM)
     }
 
-    /// The slot of the next image, its turn and its rewrites. The next image overwrites an image that no sync has made
-    /// durable; otherwise it goes to the other slot.
-    pub(super) fn target(self) -> (Side, u8, u8) {
+    /// The slot of the next image, its sequence number and its rewrites. The next image overwrites an image that no
+    /// sync has made durable; otherwise it goes to the other slot.
+    pub(super) fn target(self) -> (SlotIndex, u8, u8) {
         if self.image() == ImageState::Present && !self.has_synced_slot() {
-            return (self.side(), self.turn(), (self.rewrites() + 1) % REWRITES);
+            return (self.slot_index(), self.sequence(), (self.rewrites() + 1) % REWRITES);
         }
-        (self.side().other(), ImageStamp::next_turn(self.turn()), 0)
+        (self.slot_index().other(), ImageStamp::next_sequence(self.sequence()), 0)
     }
 }
 
@@ -487,28 +489,29 @@ impl PageStates {
 mod tests {
     use super::*;
 
-    fn present(side: Side, turn: u8, synced: bool) -> PageState {
-        PageState::present(side, ImageStamp { turn, rewrites: 0, generation: 0 }, synced)
+    fn present(slot_index: SlotIndex, sequence: u8, synced: bool) -> PageState {
+        PageState::present(slot_index, ImageStamp { sequence, rewrites: 0, generation: 0 }, synced)
     }
 
     #[test]
     fn a_page_stays_checked_until_its_next_write() {
         let mut states = PageStates::unknown(0, 2, PageCount::default());
         let id = PageId(130);
-        let written = present(Side::First, 0, false);
+        let written = present(SlotIndex::First, 0, false);
         let mut note = |set: PageState, checked: PageState| {
             states.set(id, set);
             states.note_checked(id, checked);
             states.get(id).is_checked()
         };
-        assert!(!note(written, present(Side::First, 1, false)), "another image was checked");
+        assert!(!note(written, present(SlotIndex::First, 1, false)), "another image was checked");
         assert!(note(written, written));
         for same in [written.synced(), written.synced().trimmed(), written.with_trim()] {
             assert!(note(same, PageState::EMPTY), "a sync and a trim do not change the page: {same:?}");
         }
         let (rewrites, generation) = (1, 0);
-        let rewritten = PageState::present(Side::First, ImageStamp { turn: 0, rewrites, generation }, false);
-        let others = [present(Side::Second, 1, true), written.with_delta(Used::Chain(1)), written.dropped()];
+        let rewritten = PageState::present(SlotIndex::First, ImageStamp { sequence: 0, rewrites, generation }, false);
+        let others =
+            [present(SlotIndex::Second, 1, true), written.with_delta(ValidDeltas::Chain(1)), written.dropped()];
         for other in others.into_iter().chain([rewritten]) {
             assert!(note(written, written) && !note(other, PageState::EMPTY), "{other:?}");
         }
@@ -518,35 +521,35 @@ mod tests {
     #[test]
     fn a_synced_image_is_followed_by_one_in_the_other_slot() {
         let first = PageState::EMPTY;
-        assert_eq!((first.image(), first.target()), (ImageState::Absent, (Side::First, 0, 0)));
-        let written = present(Side::First, 0, false);
-        assert_eq!(written.target(), (Side::First, 0, 1));
-        assert_eq!(written.synced().target(), (Side::Second, 1, 0));
-        let last = present(Side::Second, TURNS - 1, true);
-        assert_eq!((last.turn(), last.target()), (TURNS - 1, (Side::First, 0, 0)));
+        assert_eq!((first.image(), first.target()), (ImageState::Absent, (SlotIndex::First, 0, 0)));
+        let written = present(SlotIndex::First, 0, false);
+        assert_eq!(written.target(), (SlotIndex::First, 0, 1));
+        assert_eq!(written.synced().target(), (SlotIndex::Second, 1, 0));
+        let last = present(SlotIndex::Second, SEQUENCES - 1, true);
+        assert_eq!((last.sequence(), last.target()), (SEQUENCES - 1, (SlotIndex::First, 0, 0)));
     }
 
     #[test]
     fn a_page_with_a_single_image_has_nothing_to_trim() {
-        let alone = present(Side::First, 0, false).alone();
-        assert_eq!((alone.used(), alone.rewrites(), alone.has_synced_slot()), (Used::None, 0, false));
-        assert_eq!(alone.target(), (Side::First, 0, 1));
+        let alone = present(SlotIndex::First, 0, false).alone();
+        assert_eq!((alone.valid_deltas(), alone.rewrites(), alone.has_synced_slot()), (ValidDeltas::None, 0, false));
+        assert_eq!(alone.target(), (SlotIndex::First, 0, 1));
         let synced = alone.synced();
         assert!(synced.is_synced() && !synced.waits_for_trim());
         assert_eq!(PageState::of_map(synced.for_map()), synced);
-        assert_eq!((synced.has_synced_slot(), synced.target()), (true, (Side::Second, 1, 0)));
+        assert_eq!((synced.has_synced_slot(), synced.target()), (true, (SlotIndex::Second, 1, 0)));
         // A delta is beside the image; the next image is in the other slot, and then there is something to trim.
-        let with_delta = synced.with_delta(Used::Chain(1));
-        assert_eq!(with_delta.used(), Used::Chain(1));
-        assert!(present(Side::Second, 1, false).synced().waits_for_trim());
+        let with_delta = synced.with_delta(ValidDeltas::Chain(1));
+        assert_eq!(with_delta.valid_deltas(), ValidDeltas::Chain(1));
+        assert!(present(SlotIndex::Second, 1, false).synced().waits_for_trim());
     }
 
     #[test]
-    fn a_dropped_page_keeps_its_turn_if_that_is_known() {
-        let dropped = present(Side::Second, 7, true).dropped();
+    fn a_dropped_page_keeps_its_sequence_if_that_is_known() {
+        let dropped = present(SlotIndex::Second, 7, true).dropped();
         assert_eq!(
             (dropped.image(), dropped.target(), dropped.waits_for_trim()),
-            (ImageState::Absent, (Side::First, 8, 0), false)
+            (ImageState::Absent, (SlotIndex::First, 8, 0), false)
         );
         assert_eq!(PageState::UNKNOWN.dropped().image(), ImageState::Dropped);
         let discarded = dropped.discarded();
@@ -561,10 +564,10 @@ mod tests {
     #[test]
     fn pages_with_an_image_are_counted() {
         let mut states = PageStates::unknown(3, 1, PageCount { pages: 2, spared: 0 });
-        states.note_found(PageId(0), present(Side::First, 0, true));
+        states.note_found(PageId(0), present(SlotIndex::First, 0, true));
         states.note_found(PageId(1), PageState::EMPTY);
-        states.set(PageId(1), present(Side::First, 0, false));
-        states.set(PageId(5), present(Side::First, 0, false));
+        states.set(PageId(1), present(SlotIndex::First, 0, false));
+        states.set(PageId(5), present(SlotIndex::First, 0, false));
         assert_eq!((states.count().pages, states.len(), states.get(PageId(2)).image()), (4, 6, ImageState::Unknown));
         assert_eq!((states.get(PageId(3)), states.get(PageId(99))), (PageState::EMPTY, PageState::EMPTY));
         states.set(PageId(0), states.get(PageId(0)).dropped());

@@ -26,7 +26,7 @@ use crate::store::compress::{
     DICTIONARY_BYTES, POLICY_BYTES, decode_dictionaries, decode_policies, encode_dictionaries, encode_policies,
 };
 use crate::store::superblock::MAX_STORE_HEADER;
-use crate::store::{DeltaBlocks, DictionaryPlace, MOST_DICTIONARIES, PagePolicy};
+use crate::store::{DeltaBlocks, DictionaryPlace, MAX_DICTIONARIES, PagePolicy};
 
 const LOG_ENDS_AT: usize = 28;
 const SPARED: usize = LOG_ENDS_AT + LOG_ENDS_BYTES;
@@ -43,7 +43,7 @@ fn most_policies(dictionaries: usize) -> usize {
     MAX_STORE_HEADER.saturating_sub(policies_at(dictionaries)) / POLICY_BYTES
 }
 
-const _: () = assert!(DICTIONARIES + MOST_DICTIONARIES * DICTIONARY_BYTES < MAX_STORE_HEADER);
+const _: () = assert!(DICTIONARIES + MAX_DICTIONARIES * DICTIONARY_BYTES < MAX_STORE_HEADER);
 
 /// The bytes in the superblock.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ impl StoreHeader {
         let corrupt = |why| Error::CorruptMeta { what: "the superblock", why };
         let named = usize::from(get_u16(bytes, 18));
         let end = policies_at(named);
-        if named > MOST_DICTIONARIES || named > 0 && bytes.len() < end {
+        if named > MAX_DICTIONARIES || named > 0 && bytes.len() < end {
             return Err(corrupt(format!("it names {named} dictionaries")));
         }
         let dictionaries = decode_dictionaries(bytes.get(DICTIONARIES..end).unwrap_or_default());
@@ -105,7 +105,7 @@ impl StoreHeader {
         if is_right {
             return Ok(header);
         }
-        Err(corrupt(format!("it names delta blocks {delta} in cells with {} of them", header.deltas)))
+        Err(corrupt(format!("it names delta blocks {delta} in page areas with {} of them", header.deltas)))
     }
 
     pub(super) fn encode(self) -> Vec<u8> {

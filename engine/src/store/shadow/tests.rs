@@ -4,7 +4,7 @@
 use super::delta::Order;
 use super::map::SlotMapPlace;
 use super::slot::ImageStamp;
-use super::states::Used;
+use super::states::ValidDeltas;
 use super::*;
 use crate::base::TableId;
 use crate::base::bytes::{put_u8, put_u32};
@@ -46,7 +46,7 @@ impl ShadowStore {
     }
 
     /// Writes the page with a small change, which adds to `changed`.
-    fn change(&self, page: &mut [u8], changed: &mut ChangedParts) -> Used {
+    fn change(&self, page: &mut [u8], changed: &mut ChangedParts) -> ValidDeltas {
         let before = page.to_vec();
         let lsn = page[0];
         page[0] = lsn + 1;
@@ -64,7 +64,7 @@ impl ShadowStore {
         assert!(changed.0.iter().zip(found.0).all(|(word, found)| word & !found == 0));
         assert_eq!(*changed == ChangedParts::NONE, found == ChangedParts::NONE);
         assert!(read == page);
-        self.state_of(ID).used()
+        self.state_of(ID).valid_deltas()
     }
 }
 
@@ -72,17 +72,17 @@ impl ShadowStore {
 fn a_chain_begins_beside_a_synced_slot_and_ends_with_the_next_slot() {
     let (store, mut page) = store_of(2);
     let mut changed = ChangedParts::NONE;
-    let side = store.state_of(ID).side();
-    for used in [Used::Chain(1), Used::Chain(2), Used::None, Used::None] {
-        assert_eq!(store.change(&mut page, &mut changed), used);
+    let slot_index = store.state_of(ID).slot_index();
+    for valid in [ValidDeltas::Chain(1), ValidDeltas::Chain(2), ValidDeltas::None, ValidDeltas::None] {
+        assert_eq!(store.change(&mut page, &mut changed), valid);
     }
     // The slot that was written last is not synced: the deltas beside the other one are needed.
-    assert_ne!(store.state_of(ID).side(), side);
-    let mut half = Vec::new();
-    store.read_part(store.geometry.half(ID, side, 2), &mut half).unwrap();
-    assert!(half.iter().rev().take(100).all(|byte| *byte == 0) && half[store.geometry.slot()] != 0);
+    assert_ne!(store.state_of(ID).slot_index(), slot_index);
+    let mut slot_area = Vec::new();
+    store.read_part(store.geometry.slot_area(ID, slot_index, 2), &mut slot_area).unwrap();
+    assert!(slot_area.iter().rev().take(100).all(|byte| *byte == 0) && slot_area[store.geometry.slot()] != 0);
     store.sync_images().unwrap();
-    assert_eq!(store.change(&mut page, &mut changed), Used::Chain(1));
+    assert_eq!(store.change(&mut page, &mut changed), ValidDeltas::Chain(1));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_delta_has_no_more_bytes_of_the_page_than_the_threshold() {
     for (threshold, most) in [(8 + 13 * 32, 13), (8 + 14 * 32 - 1, 13), (8 + 14 * 32, 14)] {
         let (store, mut page) = store_with(disk(), DeltaBlocks { threshold, segment: 32, blocks: 1 });
         let mut changed = ChangedParts::NONE;
-        let deltas = (0..).take_while(|_| store.change(&mut page, &mut changed) != Used::None).count();
+        let deltas = (0..).take_while(|_| store.change(&mut page, &mut changed) != ValidDeltas::None).count();
         assert_eq!(deltas, most, "{threshold}");
     }
 }
@@ -103,16 +103,16 @@ fn a_cumulative_delta_is_written_over_the_last_one_only_if_that_is_not_synced() 
     // 8 is added to the number of a delta that has overwritten one.
     let numbers = [(0, false), (8, true), (1, false), (9, true), (2, true), (3, true), (4, true), (1, false)];
     for (number, is_synced) in numbers {
-        assert_eq!(store.change(&mut page, &mut changed), Used::Cumulative(number));
+        assert_eq!(store.change(&mut page, &mut changed), ValidDeltas::Cumulative(number));
         if is_synced {
             store.sync_images().unwrap();
         }
     }
     // More changes than the threshold: the page is written whole, and has no delta until that is synced.
-    while store.change(&mut page, &mut changed) != Used::None {}
-    assert_eq!(store.change(&mut page, &mut changed), Used::None);
+    while store.change(&mut page, &mut changed) != ValidDeltas::None {}
+    assert_eq!(store.change(&mut page, &mut changed), ValidDeltas::None);
     store.sync_images().unwrap();
-    assert_eq!(store.change(&mut page, &mut changed), Used::Cumulative(0));
+    assert_eq!(store.change(&mut page, &mut changed), ValidDeltas::Cumulative(0));
 }
 
 #[test]
@@ -122,13 +122,13 @@ fn a_recovery_clears_a_torn_delta_and_rewrites_the_accepted_image() {
     let mut changed = ChangedParts::NONE;
     store.change(&mut page, &mut changed);
     let whole = page.clone();
-    let side = store.state_of(ID).side();
-    let offset = |index| store.geometry.delta_offset(ID, side, index);
+    let slot_index = store.state_of(ID).slot_index();
+    let offset = |index| store.geometry.delta_offset(ID, slot_index, index);
     let mut torn = vec![7; BLOCK];
     store.geometry.seal_delta(
         &mut torn,
         PageId(6),
-        ImageStamp { turn: 0, rewrites: 0, generation: 0 },
+        ImageStamp { sequence: 0, rewrites: 0, generation: 0 },
         Order::After(1),
     );
     store.put(WriteKind::Delta, offset(1), &torn).unwrap();
@@ -141,8 +141,8 @@ fn a_recovery_clears_a_torn_delta_and_rewrites_the_accepted_image() {
     recovering.note_in_log(ID);
     let before = recovering.stats().written_bytes;
     recovering.read(ID, &mut page).unwrap();
-    assert!(page == whole && recovering.state_of(ID).used() == Used::Chain(1));
-    // The slot, the delta that counts, and zeros.
+    assert!(page == whole && recovering.state_of(ID).valid_deltas() == ValidDeltas::Chain(1));
+    // The slot, the valid delta, and zeros.
     assert_eq!(recovering.stats().written_bytes - before, 3 * BLOCK as u64);
     assert_eq!(recovering.state.lock().unsynced, [ID]);
     assert!(reopened().read(ID, &mut page).unwrap().is_some() && page == whole);
@@ -199,7 +199,7 @@ fn a_map_is_written_again_only_if_a_page_has_changed() {
 fn without_a_block_of_the_map_both_slots_are_read() {
     let (disk, map) = closed();
     let store = open_closed(&disk);
-    let second_block = store.geometry.cell_of(PageId(map.pages)).start + BLOCK as u64;
+    let second_block = store.geometry.area_of(PageId(map.pages)).start + BLOCK as u64;
     disk.write_at(second_block + 100, &[1]).unwrap();
     let known = |id| store.state_of(PageId(id)).image();
     assert_eq!(
@@ -239,7 +239,7 @@ fn bytes_of_something_else_in_a_slot_are_damage() {
     for (at, what) in [(0, "the header of another page"), (1, "the trailer of another page")] {
         let disk: Arc<dyn Disk> = disk();
         let (store, page) = store_on(disk.clone(), 0);
-        let other = store.state_of(ID).side().other();
+        let other = store.state_of(ID).slot_index().other();
         let foreign = sample_of(store.geometry.page(), ID.0 + 1, 10, SEED);
         let (start, end) = (store.geometry.offset(ID, other), store.geometry.slot() as u64);
         match at {
@@ -293,14 +293,14 @@ fn new_pages_leave_holes_and_the_reserve_stays_beyond_the_file() {
 fn no_delta_is_written_while_the_device_is_full() {
     let (store, mut page) = store_of(4);
     let mut changed = ChangedParts::NONE;
-    assert_eq!(store.change(&mut page, &mut changed), Used::Chain(1));
+    assert_eq!(store.change(&mut page, &mut changed), ValidDeltas::Chain(1));
     store.use_reserve().unwrap();
-    assert_eq!(store.change(&mut page, &mut changed), Used::None);
+    assert_eq!(store.change(&mut page, &mut changed), ValidDeltas::None);
     store.sync_images().unwrap();
-    assert_eq!(store.change(&mut page, &mut changed), Used::None);
+    assert_eq!(store.change(&mut page, &mut changed), ValidDeltas::None);
     store.sync_images().unwrap();
     store.ensure_room(1).unwrap();
-    assert_eq!(store.change(&mut page, &mut changed), Used::Chain(1));
+    assert_eq!(store.change(&mut page, &mut changed), ValidDeltas::Chain(1));
 }
 
 #[test]
@@ -350,9 +350,9 @@ fn mixed(lsn: u64, noise: usize) -> Vec<u8> {
 }
 
 /// The bytes of a slot in the file.
-fn slot_of(store: &ShadowStore, side: Side) -> Vec<u8> {
+fn slot_of(store: &ShadowStore, slot_index: SlotIndex) -> Vec<u8> {
     let mut bytes = Vec::new();
-    store.read_part(store.geometry.half(ID, side, 0), &mut bytes).unwrap();
+    store.read_part(store.geometry.slot_area(ID, slot_index, 0), &mut bytes).unwrap();
     bytes
 }
 
@@ -384,11 +384,11 @@ fn a_page_takes_as_many_blocks_as_it_needs_and_the_rest_of_the_slot_is_trimmed()
             let page = mixed(lsn, noise);
             store.write(ID, &page).unwrap();
             assert_eq!(store.stats().written_bytes - before, bytes, "{what}");
-            let side = store.state_of(ID).side();
+            let slot_index = store.state_of(ID).slot_index();
             store.finish(store.begin_checkpoint(), store.file.meta()).unwrap();
-            let slot = slot_of(&store, side);
+            let slot = slot_of(&store, slot_index);
             assert!(slot[..LARGE - blocks * BLOCK].iter().all(|byte| *byte == 0), "{what}");
-            assert!(slot_of(&store, side.other()).iter().all(|byte| *byte == 0), "{what}");
+            assert!(slot_of(&store, slot_index.other()).iter().all(|byte| *byte == 0), "{what}");
             assert_eq!((store.stats().live_bytes, store.place_bytes(ID)), (bytes, Some(bytes)), "{what}");
             let mut read = vec![0; page.len()];
             assert!(store.read(ID, &mut read).unwrap().is_some() && read == page, "{what}");
@@ -409,8 +409,8 @@ fn deltas_are_written_beside_a_compressed_page() {
     store.write(ID, &page).unwrap();
     store.sync_images().unwrap();
     let mut changed = ChangedParts::NONE;
-    for used in [Used::Chain(1), Used::Chain(2), Used::None] {
-        assert_eq!(store.change(&mut page, &mut changed), used);
+    for valid in [ValidDeltas::Chain(1), ValidDeltas::Chain(2), ValidDeltas::None] {
+        assert_eq!(store.change(&mut page, &mut changed), valid);
         assert_eq!(store.state_of(ID).blocks(), Some(1));
         let mut read = vec![0; page.len()];
         assert!(open_large(&disk).read(ID, &mut read).unwrap().is_some() && read == page);
@@ -439,7 +439,7 @@ fn an_image_that_is_being_written_is_not_taken_for_damage() {
     let store = compressing(disk.clone(), Compression::Lz4, Target::Fit);
     let page = mixed(10, 15_000);
     store.write(ID, &page).unwrap();
-    let start = store.geometry.offset(ID, store.state_of(ID).side());
+    let start = store.geometry.offset(ID, store.state_of(ID).slot_index());
     let mut whole = vec![0; BLOCK];
     disk.read_at(start, &mut whole).unwrap();
     let mut read = vec![0; page.len()];
@@ -472,20 +472,20 @@ fn hostile_short_images_are_refused() {
     let page = mixed(10, 3000);
     store.write(ID, &page).unwrap();
     store.finish(store.begin_checkpoint(), store.file.meta()).unwrap();
-    let (side, geometry) = (store.state_of(ID).side(), store.geometry);
-    let sound = slot_of(&store, side);
-    let note = LARGE - 32;
+    let (slot_index, geometry) = (store.state_of(ID).slot_index(), store.geometry);
+    let sound = slot_of(&store, slot_index);
+    let header = LARGE - 32;
     let read_with = |slot: &mut [u8]| {
         let crc = geometry.checksum(slot);
         put_u32(slot, geometry.page(), crc);
-        disk.write_at(geometry.offset(ID, side), slot).unwrap();
+        disk.write_at(geometry.offset(ID, slot_index), slot).unwrap();
         let mut read = vec![0; page.len()];
         let result = open_large(&disk).read(ID, &mut read);
         assert!(matches!(&result, Ok(Some(_)) | Err(Error::Corrupt { page: ID, .. })), "{result:?}");
         result.is_ok() && read == page
     };
     assert!(read_with(&mut sound.clone()));
-    for at in note..note + 16 {
+    for at in header..header + 16 {
         for value in [0, 1, 2, 3, 4, 127, 128, 255] {
             let mut slot = sound.clone();
             put_u8(&mut slot, at, value);
@@ -499,7 +499,7 @@ fn hostile_short_images_are_refused() {
         let try_content = |encoding: Encoding, content: &[u8], lsn: u64| {
             let mut slot = vec![0; LARGE];
             geometry.put_short(&mut slot, ID, Lsn(lsn), (encoding, content), 3);
-            geometry.seal(&mut slot, ImageStamp { turn: 0, rewrites: 0, generation: 0 }, true);
+            geometry.seal(&mut slot, ImageStamp { sequence: 0, rewrites: 0, generation: 0 }, true);
             read_with(&mut slot)
         };
         let encoding = coders.compress(compression, None, &packed, packed.len(), &mut content).unwrap();
@@ -511,5 +511,5 @@ fn hostile_short_images_are_refused() {
         coders.compress(compression, None, &vec![0; 1 << 20], 12_000, &mut content).unwrap();
         assert!(!try_content(encoding, &content, 10), "a bomb");
     }
-    assert!(!read_with(&mut [sound[..note].to_vec(), vec![0xff; 16], sound[note + 16..].to_vec()].concat()));
+    assert!(!read_with(&mut [sound[..header].to_vec(), vec![0xff; 16], sound[header + 16..].to_vec()].concat()));
 }

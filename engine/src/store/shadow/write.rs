@@ -2,8 +2,8 @@
 
 use super::choice::KnownPage;
 use super::delta::{Order, REWRITTEN, Segments, next_number};
-use super::slot::{ImageStamp, Side};
-use super::states::{ImageState, PageState, Used};
+use super::slot::{ImageStamp, SlotIndex};
+use super::states::{ImageState, PageState, ValidDeltas};
 use super::{CompressionBuffers, ShadowStore};
 use crate::base::bytes::{are_zero, range_mut};
 use crate::base::{Error, Lsn, PageId, Result};
@@ -104,31 +104,31 @@ impl ShadowStore {
             }
             state.pages.get(id)
         };
-        let (used, ..) = self.next_delta(now)?;
+        let (valid, ..) = self.next_delta(now)?;
         let segments = Segments::of(changed, self.geometry.page(), self.delta.segment.into());
-        let base = if matches!(used, Used::Cumulative(_)) { Base::Stays } else { Base::Moves };
+        let base = if matches!(valid, ValidDeltas::Cumulative(_)) { Base::Stays } else { Base::Moves };
         let is_small = segments.bytes() <= self.delta.threshold.into();
         (is_small && segments.end() <= BLOCK && self.room.lock().allows_deltas()).then_some((segments, base))
     }
 
     /// The deltas of a page after the next one, and the order and the block of that one. `None`: the page must be
     /// written whole.
-    fn next_delta(&self, now: PageState) -> Option<(Used, Order, usize)> {
+    fn next_delta(&self, now: PageState) -> Option<(ValidDeltas, Order, usize)> {
         if now.image() != ImageState::Present || !now.has_synced_slot() {
             return None;
         }
         let cumulative = |number: u8| {
-            let block = Used::cumulative_block(number, self.geometry.deltas());
-            (Used::Cumulative(number), Order::Cumulative(number), block)
+            let block = ValidDeltas::cumulative_block(number, self.geometry.deltas());
+            (ValidDeltas::Cumulative(number), Order::Cumulative(number), block)
         };
-        match (now.used(), self.delta.blocks) {
+        match (now.valid_deltas(), self.delta.blocks) {
             (_, 0) => None,
-            (Used::None, 1) => Some(cumulative(0)),
-            (Used::Cumulative(number), 1) if now.is_synced() => Some(cumulative(next_number(number))),
-            (Used::Cumulative(number), 1) => Some(cumulative(number ^ REWRITTEN)),
-            (Used::None, _) => Some((Used::Chain(1), Order::After(0), 0)),
-            (Used::Chain(count), most) if count < most => {
-                Some((Used::Chain(count + 1), Order::After(count), count.into()))
+            (ValidDeltas::None, 1) => Some(cumulative(0)),
+            (ValidDeltas::Cumulative(number), 1) if now.is_synced() => Some(cumulative(next_number(number))),
+            (ValidDeltas::Cumulative(number), 1) => Some(cumulative(number ^ REWRITTEN)),
+            (ValidDeltas::None, _) => Some((ValidDeltas::Chain(1), Order::After(0), 0)),
+            (ValidDeltas::Chain(count), most) if count < most => {
+                Some((ValidDeltas::Chain(count + 1), Order::After(count), count.into()))
             }
             _ => None,
         }
@@ -233,56 +233,56 @@ impl ShadowStore {
         generation: u32,
         kept: bool,
     ) -> Result<PageState> {
-        let (side, turn, rewrites) = self.target(part.id, now)?;
+        let (slot_index, sequence, rewrites) = self.target(part.id, now)?;
         let is_first = now == PageState::EMPTY;
-        let stamp = ImageStamp { turn, rewrites, generation };
+        let stamp = ImageStamp { sequence, rewrites, generation };
         self.geometry.seal(slot, stamp, part.short.is_some());
         let blocks = part.short.unwrap_or(self.geometry.blocks());
         let (start, end) = (slot.len() - blocks * BLOCK, slot.len());
         let image = range_mut(slot, start..end);
-        self.put(WriteKind::Page, self.geometry.offset(part.id, side) + start as u64, image)?;
-        let written = PageState::present(side, stamp, kept).with_blocks(blocks);
+        self.put(WriteKind::Page, self.geometry.offset(part.id, slot_index) + start as u64, image)?;
+        let written = PageState::present(slot_index, stamp, kept).with_blocks(blocks);
         Ok(if is_first && self.room.lock().leaves_holes() { written.alone() } else { written })
     }
 
     /// Writes a delta block of a page in the state `now`; returns the state of the page with it.
     fn write_delta(&self, id: PageId, now: PageState, block: &mut [u8], generation: u32) -> Result<PageState> {
         // Nothing but a sync has changed the state since the page was pushed, and after it a delta is still possible.
-        let (used, order, index) =
+        let (valid, order, index) =
             self.next_delta(now).ok_or_else(|| Error::corrupt(id, "it has no image for a delta"))?;
-        self.geometry.seal_delta(block, id, ImageStamp { turn: now.turn(), rewrites: 0, generation }, order);
-        self.put(WriteKind::Delta, self.geometry.delta_offset(id, now.side(), index), block)?;
-        Ok(now.with_delta(used))
+        self.geometry.seal_delta(block, id, ImageStamp { sequence: now.sequence(), rewrites: 0, generation }, order);
+        self.put(WriteKind::Delta, self.geometry.delta_offset(id, now.slot_index(), index), block)?;
+        Ok(now.with_delta(valid))
     }
 
-    /// The slot of the next image of a page, its turn and its rewrites.
-    fn target(&self, id: PageId, now: PageState) -> Result<(Side, u8, u8)> {
+    /// The slot of the next image of a page, its sequence number and its rewrites.
+    fn target(&self, id: PageId, now: PageState) -> Result<(SlotIndex, u8, u8)> {
         match now.image() {
             ImageState::Absent | ImageState::Present => Ok(now.target()),
             ImageState::Unknown | ImageState::Dropped => self.find_target(id),
         }
     }
 
-    /// [`ShadowStore::target`] of a page that has no image that counts, and whose cell has not been read. Other content
-    /// of the cell must not look like damage later.
+    /// [`ShadowStore::target`] of a page that has no valid image, and whose area has not been read. Other content of
+    /// the area must not look like damage later.
     #[cold]
-    fn find_target(&self, id: PageId) -> Result<(Side, u8, u8)> {
+    fn find_target(&self, id: PageId) -> Result<(SlotIndex, u8, u8)> {
         let about = KnownPage { in_log: true, ..self.state.lock().known_of(id) };
         // After a failed sync and a crash, the device may have other bytes than reads show.
         if about.lost.is_none()
-            && let Ok(found) = self.with_page(|page| self.with_buffer(|cell| self.look(id, about, cell, page)))
+            && let Ok(found) = self.with_page(|page| self.with_buffer(|area| self.look(id, about, area, page)))
             && !found.has_invalid()
         {
             return Ok(found.choice.state.synced().target());
         }
-        self.empty(self.geometry.cell_of(id))?;
+        self.empty(self.geometry.area_of(id))?;
         Ok(PageState::EMPTY.target())
     }
 
-    /// Makes a cell read as zeros. It trims the cell before it writes zeros: zeros take space on a device that may be
-    /// full, and [`ShadowStore::ensure_room`] counts one slot for a page.
-    pub(super) fn empty(&self, cell: Range<u64>) -> Result<()> {
-        if self.trim_to_zeros(cell.clone())? { Ok(()) } else { self.clear(cell) }
+    /// Makes a page area read as zeros. It trims the area before it writes zeros: zeros take space on a device that may
+    /// be full, and [`ShadowStore::ensure_room`] counts one slot for a page.
+    pub(super) fn empty(&self, area: Range<u64>) -> Result<()> {
+        if self.trim_to_zeros(area.clone())? { Ok(()) } else { self.clear(area) }
     }
 
     /// Writes zeros over slots or delta blocks. On a full device, where zeros may take space, it trims them.
@@ -317,7 +317,7 @@ impl ShadowStore {
     pub(super) fn clear_as(&self, kind: WriteKind, part: Range<u64>) -> Result<()> {
         self.with_buffer(|zeros| {
             zeros.clear();
-            // A part that is not cleared would leave bytes that count later.
+            // A part that is not cleared would leave bytes that a later read takes for valid ones.
             let len = part.end.checked_sub(part.start).and_then(|len| usize::try_from(len).ok());
             assert!(len.is_some(), "zeros for the bytes {part:?}");
             zeros.resize(len.unwrap_or(0), 0);

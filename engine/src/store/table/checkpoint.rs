@@ -1,15 +1,15 @@
 //! Makes the page table durable: checkpoints it, writes the changed chunks and their groups to new places, and writes a
 //! superblock that refers to them. The layers above decide when, and flush pages first.
 //!
-//! Nothing that the last durable superblock refers to is overwritten: a place that is superseded after it is in
-//! quarantine until both superblocks are later ones. This holds for a checkpoint that fails halfway, too: the next one
-//! captures the same chunks again. If it is unknown which superblock the device has, both page tables stay intact.
+//! Nothing that the last durable superblock refers to is overwritten: a place that is superseded after it stays in use
+//! until both superblocks are later ones. This holds for a checkpoint that fails halfway, too: the next one captures
+//! the same chunks again. If it is unknown which superblock the device has, both page tables stay intact.
 
 use super::TableStore;
 use super::allocator::Fit;
 use super::directory::Directory;
 use super::encoding::{CHUNK_BYTES, GROUP_CHUNKS, encode_directory, encode_group};
-use super::page_table::Captured;
+use super::page_table::ChunkSnapshot;
 use super::place::{Extent, GRAIN, Location, Place, grains_of};
 use crate::base::Result;
 use crate::base::bytes::{must_fit, u32_of};
@@ -31,7 +31,7 @@ struct WrittenPlaces {
 }
 
 /// Bytes of the page table or of the free map that are written together, at the most, where they are side by side.
-pub(super) const MOST_TOGETHER: usize = 1 << 20;
+pub(super) const MAX_TOGETHER: usize = 1 << 20;
 
 /// Places that are freed under one lock.
 const FREED_TOGETHER: usize = 16;
@@ -58,7 +58,7 @@ impl TableStore {
     /// superblock, syncs, does the same with the other superblock, and frees the places that were superseded before the
     /// checkpoint began.
     pub(super) fn finish_table(&self, token: CheckpointToken, meta: Meta) -> Result<()> {
-        let mut change = self.file.change()?;
+        let mut update = self.file.begin_update()?;
         let captured = {
             let state = self.state.lock();
             token.check_newest(state.checkpoints)?;
@@ -73,29 +73,29 @@ impl TableStore {
             self.release_unused(taken.into_iter());
             return Err(error);
         }
-        let before = Directory::decode(change.store_header())?;
-        if let Err(error) = change.write(meta, written.directory.encode()) {
+        let before = Directory::decode(update.store_header())?;
+        if let Err(error) = update.write(meta, written.directory.encode()) {
             // It is unknown whether the device has it: nothing that it refers to may be overwritten.
-            self.space.lock().quarantine.append(&mut taken);
+            self.space.lock().freed_at_next_checkpoint.append(&mut taken);
             return Err(error);
         }
-        let copied = change.write(meta, written.directory.encode());
-        let mut free = self.set_locations(&captured, &written, change.meta().high_water);
+        let copied = update.write(meta, written.directory.encode());
+        let mut free = self.set_locations(&captured, &written, update.meta().high_water);
         free.push(before.extent());
         free.extend(before.map.map(|map| map.extent()));
         free.retain(|extent| extent.grains > 0);
         match copied {
             Ok(()) => self.release(&free),
             // The older superblock may still be valid: its places wait for the next checkpoint.
-            Err(_) => self.space.lock().quarantine.append(&mut free),
+            Err(_) => self.space.lock().freed_at_next_checkpoint.append(&mut free),
         }
-        drop(change);
+        drop(update);
         self.cut_free_end();
         copied
     }
 
     /// Writes the captured chunks, the groups that they are in, and a directory. `taken` becomes the places used.
-    fn write_table(&self, captured: &[Captured], taken: &mut Vec<Extent>) -> Result<WrittenPlaces> {
+    fn write_table(&self, captured: &[ChunkSnapshot], taken: &mut Vec<Extent>) -> Result<WrittenPlaces> {
         let ahead: Vec<Option<Location>> = {
             let mut state = self.state.lock();
             captured.iter().map(|chunk| state.table.take_ahead(chunk.index, chunk.version)).collect()
@@ -121,11 +121,11 @@ impl TableStore {
     /// Takes places for the captured chunks that are not written `ahead`. Returns the new places of all.
     fn place_chunks(
         &self,
-        captured: &[Captured],
+        captured: &[ChunkSnapshot],
         ahead: &[Option<Location>],
         taken: &mut Vec<Extent>,
     ) -> Result<Vec<Option<Location>>> {
-        let is_left = |(chunk, ahead): &(&Captured, &Option<Location>)| chunk.bytes.is_some() && ahead.is_none();
+        let is_left = |(chunk, ahead): &(&ChunkSnapshot, &Option<Location>)| chunk.bytes.is_some() && ahead.is_none();
         let sizes = captured.iter().zip(ahead).filter(is_left).map(|_| CHUNK_BYTES);
         let mut places = self.take_places_of(sizes, taken)?.into_iter();
         let locations = captured.iter().zip(ahead).map(|(chunk, &ahead)| {
@@ -139,11 +139,11 @@ impl TableStore {
     /// them.
     fn place_groups(
         &self,
-        captured: &[Captured],
+        captured: &[ChunkSnapshot],
         locations: &[Option<Location>],
         taken: &mut Vec<Extent>,
     ) -> Result<Vec<ChunkGroup>> {
-        let group_of = |chunk: &Captured| chunk.index / GROUP_CHUNKS;
+        let group_of = |chunk: &ChunkSnapshot| chunk.index / GROUP_CHUNKS;
         let mut locations = locations.iter();
         let mut groups = Vec::new();
         {
@@ -215,7 +215,7 @@ impl TableStore {
         let write =
             |run: &(u64, Vec<u8>)| self.write_runs(WriteKind::Table, std::iter::once((run.0, run.1.as_slice())));
         for (first, bytes) in pieces {
-            let is_next = first == run.0 + grains_of(run.1.len()) && run.1.len() + bytes.len() <= MOST_TOGETHER;
+            let is_next = first == run.0 + grains_of(run.1.len()) && run.1.len() + bytes.len() <= MAX_TOGETHER;
             if !is_next || run.1.is_empty() {
                 if !run.1.is_empty() {
                     write(&run)?;
@@ -238,11 +238,11 @@ impl TableStore {
 
     /// After the superblock is durable: sets the new locations of chunks and groups, and removes unchanged chunks from
     /// memory. Returns the places of images, chunks and groups that only the old table used.
-    fn set_locations(&self, captured: &[Captured], written: &WrittenPlaces, high_water: u32) -> Vec<Extent> {
+    fn set_locations(&self, captured: &[ChunkSnapshot], written: &WrittenPlaces, high_water: u32) -> Vec<Extent> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         state.high_water = state.high_water.max(high_water);
-        let mut free = std::mem::take(&mut self.space.lock().of_checkpoint);
+        let mut free = std::mem::take(&mut self.space.lock().freed_at_this_checkpoint);
         for (chunk, &location) in captured.iter().zip(&written.locations) {
             let old = state.table.set_durable(chunk.index, location);
             free.extend(old.map(|old| old.place.extent()));

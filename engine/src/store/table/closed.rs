@@ -5,7 +5,7 @@
 //! store uses the bitmaps to find the pages of transactions that did not commit, and drops them at the first
 //! checkpoint.
 
-use super::checkpoint::MOST_TOGETHER;
+use super::checkpoint::MAX_TOGETHER;
 use super::directory::{Directory, FreeMapPlace};
 use super::encoding::corrupt;
 use super::free_map;
@@ -22,7 +22,8 @@ impl PageTableState {
     /// True if the last durable checkpoint, with this directory, has what is in memory, and every grain in use is its.
     fn is_durable(&self, space: &Space, directory: &Directory) -> bool {
         let is_settled = !self.table.is_edited() && self.captured.is_empty();
-        let waiting = space.quarantine.len() + space.of_checkpoint.len() + space.reserved.len();
+        let waiting =
+            space.freed_at_next_checkpoint.len() + space.freed_at_this_checkpoint.len() + space.reserved.len();
         let locations = (0..self.table.chunks()).filter_map(|index| self.table.chunk_location(index));
         let parts: u64 =
             locations.chain(self.table.groups().iter().copied().flatten()).map(|at| at.place.grains()).sum();
@@ -35,20 +36,20 @@ impl PageTableState {
 impl TableStore {
     /// Writes the free map, and both superblocks, which name it.
     pub(super) fn close(&self, meta: Meta) -> Result<()> {
-        let mut change = self.file.change()?;
-        let mut directory = Directory::decode(change.store_header())?;
+        let mut update = self.file.begin_update()?;
+        let mut directory = Directory::decode(update.store_header())?;
         if directory.map.is_none() {
             directory.map = self.write_free_map(&directory)?;
-            if let Err(error) = change.write(meta, directory.encode()) {
+            if let Err(error) = update.write(meta, directory.encode()) {
                 // It is unknown whether the device has it.
-                self.space.lock().quarantine.extend(directory.map.map(|map| map.extent()));
+                self.space.lock().freed_at_next_checkpoint.extend(directory.map.map(|map| map.extent()));
                 return Err(error);
             }
         } else {
-            change.write(meta, directory.encode())?;
+            update.write(meta, directory.encode())?;
         }
         // Both superblocks: a closed database has no log, so damage to a single one must not make it unreadable.
-        change.write(meta, directory.encode())
+        update.write(meta, directory.encode())
     }
 
     /// Writes the free map that belongs to this directory, and syncs it. `None` if it cannot be written, or if the page
@@ -68,8 +69,8 @@ impl TableStore {
         bytes.resize(bytes.len().next_multiple_of(GRAIN), 0);
         let Some(extent) = self.allocate(grains_of(bytes.len())) else { return Ok(None) };
         let written = self.reach(extent).and_then(|()| {
-            let firsts = (extent.first..).step_by(MOST_TOGETHER / GRAIN);
-            self.write_runs(WriteKind::Table, firsts.zip(bytes.chunks(MOST_TOGETHER)))
+            let firsts = (extent.first..).step_by(MAX_TOGETHER / GRAIN);
+            self.write_runs(WriteKind::Table, firsts.zip(bytes.chunks(MAX_TOGETHER)))
         });
         let synced = match written {
             // The database can be closed without a free map.
@@ -90,9 +91,9 @@ impl TableStore {
     /// free map, it must say the same.
     pub(super) fn check_places(&self) -> Result<()> {
         // A rescue has reported what is wrong. After a sync that failed it is unknown what is durable.
-        let Some(change) = (!self.rescued).then(|| self.file.change().ok()).flatten() else { return Ok(()) };
+        let Some(update) = (!self.rescued).then(|| self.file.begin_update().ok()).flatten() else { return Ok(()) };
         let (disk, page_size) = (self.file.disk(), self.file.page_size());
-        let (high_water, directory) = (change.meta().high_water, Directory::decode(change.store_header())?);
+        let (high_water, directory) = (update.meta().high_water, Directory::decode(update.store_header())?);
         let source = TableSource { disk, page_size, high_water, directory };
         let mut all = TableParts::new(page_size);
         all.state.table.keep(0);

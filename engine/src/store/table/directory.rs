@@ -4,7 +4,7 @@
 use super::place::{Extent, FIRST_GRAIN, MAX_GRAINS, grains_of};
 use crate::base::bytes::{get_u32, get_u64};
 use crate::base::{Error, Result};
-use crate::store::compress::{DICTIONARY_BYTES, MOST_DICTIONARIES, POLICY_BYTES};
+use crate::store::compress::{DICTIONARY_BYTES, MAX_DICTIONARIES, POLICY_BYTES};
 
 /// Bytes of a [`Directory`] in a superblock: without dictionaries, with them, and with a free map.
 const BYTES: [usize; 3] = [24, 28, 48];
@@ -93,7 +93,7 @@ impl Directory {
         if let Some(FreeMapPlace { first, len, .. }) = map.filter(|map| none || !is_place(map.first, map.len)) {
             return corrupt(format!("its free map has {len} bytes at grain {first}"));
         }
-        if directory.dictionaries as usize > MOST_DICTIONARIES {
+        if directory.dictionaries as usize > MAX_DICTIONARIES {
             return corrupt(format!("it names {} dictionaries", directory.dictionaries));
         }
         if directory.policies_len() + directory.dictionaries_len() > len {

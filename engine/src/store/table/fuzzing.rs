@@ -10,7 +10,7 @@ use crate::io::{Disk, MemoryDisk};
 use crate::store::compress::Coders;
 
 /// Grains of the file that a free map is of.
-const MOST_GRAINS: u64 = 1 << 20;
+const MAX_FILE_GRAINS: u64 = 1 << 20;
 
 /// Decodes `bytes` as the directory, as a group and as a chunk of a page table, and encodes the locations again; and
 /// the same as a free map. Empty if the bytes are none of them.
@@ -32,7 +32,7 @@ fn free_map_again(bytes: &[u8]) -> Option<Vec<u8>> {
     let (place, disk) =
         (FreeMapPlace { first: FIRST_GRAIN, len: bytes.len() as u64, crc: checksum(bytes) }, MemoryDisk::new());
     disk.write_at(place.extent().offset(), bytes).ok()?;
-    let map = free_map::read(&disk, place, MOST_GRAINS, 17).ok()?;
+    let map = free_map::read(&disk, place, MAX_FILE_GRAINS, 17).ok()?;
     Some(free_map::encode(&map.allocator, map.pages, map.live))
 }
 

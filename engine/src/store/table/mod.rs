@@ -50,12 +50,12 @@ use crate::io::{BLOCK, Disk, WriteKind};
 use encoding::{CHUNK_PAGES, corrupt};
 use image::{IMAGE_HEADER, ImageBatch};
 use load::{Loaded, TableSource, describe_damage, open_table};
-use page_table::{Captured, Missing, PageEntry, PageTable};
+use page_table::{ChunkSnapshot, Missing, PageEntry, PageTable};
 use parking_lot::Mutex;
 use place::{Extent, FIRST_GRAIN, GRAIN, Location, grains_of};
 use read::ReadBuffer;
 use rescue::{each_image, has_image};
-use space::{Replaced, Space};
+use space::{EntryChange, Space};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool, AtomicU64, AtomicUsize};
@@ -76,7 +76,7 @@ const CLOSE: u64 = 32;
 pub(super) struct PageTableState {
     pub(super) table: PageTable,
     /// Chunks captured when the last checkpoint began, as long as it is not durable.
-    captured: Arc<Vec<Captured>>,
+    captured: Arc<Vec<ChunkSnapshot>>,
     /// No page of the last durable checkpoint has this id or a greater one.
     high_water: u32,
     /// How many checkpoints have been begun.
@@ -98,9 +98,9 @@ impl PageTableState {
 
     /// Sets a page's entry. The caller passes the result to [`Space::free`]. Without the page's chunk nothing is
     /// changed.
-    fn replace(&mut self, id: PageId, new: Option<PageEntry>) -> Result<Replaced, Missing> {
+    fn replace(&mut self, id: PageId, new: Option<PageEntry>) -> Result<EntryChange, Missing> {
         self.table.check_present(id)?;
-        Ok(Replaced { ahead: self.table.take_ahead_of(id), old: self.table.set(id, new)?, new })
+        Ok(EntryChange { ahead: self.table.take_ahead_of(id), old: self.table.set(id, new)?, new })
     }
 }
 
@@ -248,19 +248,19 @@ impl TableStore {
 
     /// Sets a page's entry, and frees its old place as early as is safe. True: it had an entry before.
     fn supersede(&self, id: PageId, new: Option<PageEntry>) -> Result<bool> {
-        let replaced = self.with_chunks(|state| {
-            let replaced = state.replace(id, new)?;
+        let change = self.with_chunks(|state| {
+            let change = state.replace(id, new)?;
             self.pass_on_counts(state);
-            Ok(replaced)
+            Ok(change)
         })?;
-        self.free(&replaced);
-        Ok(replaced.old.is_some())
+        self.free(&change);
+        Ok(change.old.is_some())
     }
 
     /// Frees what a new entry of the page table has replaced.
-    fn free(&self, replaced: &Replaced) {
+    fn free(&self, change: &EntryChange) {
         let mut space = self.space.lock();
-        space.free(replaced);
+        space.free(change);
         self.superseded.store(space.superseded, atomic::Ordering::Relaxed);
     }
 

@@ -21,14 +21,14 @@ const CHECKED: u64 = 1 << 62;
 const MARKS: u64 = FRESH | CHECKED;
 
 /// One of this many chunks may stay in memory.
-const KEPT_PART: usize = 3;
+const KEPT_DIVISOR: usize = 3;
 /// Chunks that stay in memory in any case: 16 MiB of them.
-const LEAST_KEPT: usize = (16 << 20) / CHUNK_BYTES;
+const MIN_KEPT: usize = (16 << 20) / CHUNK_BYTES;
 /// The greatest number of chunks that are considered when one is read, to find some that can leave the memory.
-const MOST_LOOKS: usize = 1024;
-/// The chunks that are considered for each chunk that a checkpoint has written. One of [`KEPT_PART`] chunks is in
-/// memory. It is considered twice before it leaves: the first time only clears its mark of use.
-const LOOKS_AT_CHECKPOINT: usize = 2 * KEPT_PART;
+const MAX_LOOKS: usize = 1024;
+/// The chunks that are considered for each chunk that a checkpoint has written. One of [`KEPT_DIVISOR`] chunks is in
+/// memory. It is considered twice before it leaves: the first time only clears its reference bit.
+const LOOKS_AT_CHECKPOINT: usize = 2 * KEPT_DIVISOR;
 
 /// The entry of a page that has an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,8 +48,8 @@ struct Chunk {
     changed: bool,
     /// A checkpoint has captured it that is not durable yet.
     pending: bool,
-    /// It was used since the last time that it was considered for removal from memory.
-    used: Cell<bool>,
+    /// The reference bit: it was used since the last time that it was considered for removal from memory.
+    referenced: Cell<bool>,
     /// The version of the content: each change of an entry gives a new one. Two different contents never have the same
     /// version, even if the chunk left the memory and was read again between them.
     version: u64,
@@ -74,7 +74,7 @@ pub(crate) struct Missing {
 }
 
 /// A chunk as a checkpoint will write it.
-pub(crate) struct Captured {
+pub(crate) struct ChunkSnapshot {
     pub(crate) index: usize,
     pub(crate) version: u64,
     /// `None`: none of its pages has an image.
@@ -113,7 +113,7 @@ pub(crate) struct PageTable {
     /// How many chunks are in memory.
     kept: usize,
     /// At least this many chunks may stay in memory.
-    least_kept: usize,
+    min_kept: usize,
     /// The chunk that was last considered for removal from memory.
     hand: usize,
     pages: u64,
@@ -132,7 +132,7 @@ impl Default for PageTable {
             version: 0,
             edited: false,
             kept: 0,
-            least_kept: LEAST_KEPT,
+            min_kept: MIN_KEPT,
             hand: 0,
             pages: 0,
             live: 0,
@@ -170,7 +170,7 @@ impl PageTable {
     fn chunk(&self, index: usize) -> Result<Option<&Chunk>, Missing> {
         match self.chunks.get(index) {
             Some(ChunkSlot { chunk: Some(chunk), .. }) => {
-                chunk.used.set(true);
+                chunk.referenced.set(true);
                 Ok(Some(chunk))
             }
             Some(&ChunkSlot { location: Some(location), chunk: None }) => Err(Missing { index, location }),
@@ -238,7 +238,7 @@ impl PageTable {
     }
 
     /// Copies the chunks that have changed since the last capture. Their entries are not fresh afterwards.
-    pub(crate) fn capture(&mut self) -> Vec<Captured> {
+    pub(crate) fn capture(&mut self) -> Vec<ChunkSnapshot> {
         self.edited = false;
         let mut changed = std::mem::take(&mut self.changed);
         changed.sort_unstable();
@@ -247,7 +247,7 @@ impl PageTable {
             if let Some(chunk) = self.in_memory(index) {
                 chunk.changed = false;
                 chunk.pending = true;
-                captured.push(Captured { index, version: chunk.version, bytes: chunk.capture() });
+                captured.push(ChunkSnapshot { index, version: chunk.version, bytes: chunk.capture() });
             }
         }
         captured
@@ -358,7 +358,7 @@ impl PageTable {
 
     /// True if one more chunk may stay in memory in any case.
     pub(crate) fn has_room(&self) -> bool {
-        self.kept < self.least_kept
+        self.kept < self.min_kept
     }
 
     /// True if this chunk is still to be read.
@@ -379,40 +379,40 @@ impl PageTable {
             slot.chunk = Some(chunk);
             self.kept += 1;
         }
-        self.make_room(missing.index, MOST_LOOKS.min(self.chunks.len()));
+        self.make_room(missing.index, MAX_LOOKS.min(self.chunks.len()));
     }
 
     /// Notes that a checkpoint that has captured this number of chunks is durable: all chunks that have not changed
     /// since can leave the memory.
     pub(crate) fn captured_are_durable(&mut self, captured: usize) {
         self.opened = HashMap::new();
-        let looks = MOST_LOOKS + LOOKS_AT_CHECKPOINT * captured;
+        let looks = MAX_LOOKS + LOOKS_AT_CHECKPOINT * captured;
         self.make_room(usize::MAX, looks.min(2 * self.chunks.len()));
     }
 
     /// From now on at least this number of bytes of chunks stays in memory.
     pub(crate) fn keep_bytes(&mut self, bytes: usize) {
-        self.least_kept = self.least_kept.max(bytes / CHUNK_BYTES);
+        self.min_kept = self.min_kept.max(bytes / CHUNK_BYTES);
     }
 
     /// From now on at least this number of chunks stays in memory.
     pub(crate) fn keep(&mut self, least: usize) {
-        self.least_kept = least;
-        self.make_room(usize::MAX, MOST_LOOKS.min(self.chunks.len()));
+        self.min_kept = least;
+        self.make_room(usize::MAX, MAX_LOOKS.min(self.chunks.len()));
     }
 
     /// Removes chunks from memory that have not changed since the last durable checkpoint. Considers up to `looks`
     /// chunks. The chunk at `index` stays, and so does a chunk that was used since it was last considered. So an
     /// operation that needs several chunks can have all of them in memory.
     fn make_room(&mut self, index: usize, looks: usize) {
-        let most = self.least_kept.max(self.chunks.len() / KEPT_PART);
+        let most = self.min_kept.max(self.chunks.len() / KEPT_DIVISOR);
         let mut looks = 0..looks;
         while self.kept > most && looks.next().is_some() {
             self.hand = if self.hand + 1 < self.chunks.len() { self.hand + 1 } else { 0 };
             let Some(slot) = self.chunks.get_mut(self.hand).filter(|_| self.hand != index) else { continue };
             let can_leave = |chunk: &Chunk| {
                 let is_durable = !chunk.changed && !chunk.pending && chunk.ahead.is_none();
-                is_durable && !chunk.used.replace(false)
+                is_durable && !chunk.referenced.replace(false)
             };
             if slot.chunk.as_deref().is_some_and(can_leave) {
                 slot.chunk = None;
@@ -450,7 +450,7 @@ impl Chunk {
             crcs: [0; CHUNK_PAGES],
             changed: false,
             pending: false,
-            used: Cell::new(true),
+            referenced: Cell::new(true),
             version,
             ahead: None,
         }

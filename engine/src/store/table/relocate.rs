@@ -18,23 +18,25 @@ use std::sync::atomic::Ordering;
 /// a small relocation might find no image that can move.
 const EXTRA_REGIONS: u64 = 4;
 /// The limit of moved chunks of the page table is never less than this number.
-const LEAST_CHUNKS: usize = 256;
+const MIN_CHUNKS: usize = 256;
 
-/// A checkpoint cuts off the free end of the file if the end has at least this part of the file, and this number of
-/// bytes. Smaller ends are not worth the change of the file's length, which the next sync must write.
-const CUT_PART: u64 = 32;
-const LEAST_CUT: u64 = 4 << 20;
+/// A checkpoint cuts off the free end of the file if the end has at least the bytes of the file divided by
+/// `CUT_DIVISOR`, and at least `MIN_CUT` bytes. Smaller ends are not worth the change of the file's length, which the
+/// next sync must write.
+const CUT_DIVISOR: u64 = 32;
+const MIN_CUT: u64 = 4 << 20;
 
-/// The part of the file that stays at its end, beside the promised room, so that the file need not grow again at once;
-/// and the least number of images in it. A transaction that only removes entries needs fewer.
-const SPARE_PART: u64 = 64;
-pub(super) const LEAST_SPARE: u64 = 64;
+/// The bytes of the file divided by `SPARE_DIVISOR` stay free at its end, beside the promised room, so that the file
+/// need not grow again at once: at least as many as `MIN_SPARE` images take. A transaction that only removes entries
+/// needs fewer.
+const SPARE_DIVISOR: u64 = 64;
+pub(super) const MIN_SPARE: u64 = 64;
 
 impl TableStore {
     /// Moves up to `most` images from byte `from` of the file on, the highest first, to lower places. The next
-    /// checkpoint also moves chunks and groups of the page table that are there, for at most `most` or
-    /// [`LEAST_CHUNKS`] chunks, whichever is more. A page does not move if no lower place is free for it. The places
-    /// that become empty are free after the next checkpoint.
+    /// checkpoint also moves chunks and groups of the page table that are there, for at most `most` or [`MIN_CHUNKS`]
+    /// chunks, whichever is more. A page does not move if no lower place is free for it. The places that become empty
+    /// are free after the next checkpoint.
     ///
     /// Each image contains its page id. So this reads the file from its end, and no more of the page table than the
     /// entries of the pages that are there. It reads at most twice the bytes of `most` longest images, and
@@ -111,17 +113,17 @@ impl TableStore {
         let written = self.write_runs(WriteKind::Page, std::iter::once((place.first(), image)));
         let moved = written.and_then(|()| self.with_chunks(enter));
         match &moved {
-            Ok(Some(replaced)) => self.free(replaced),
+            Ok(Some(change)) => self.free(change),
             _ => self.release_unused(std::iter::once(place.extent())),
         }
-        moved.map(|replaced| replaced.is_some())
+        moved.map(|change| change.is_some())
     }
 
     /// Marks chunks, so that the next checkpoint writes them and their groups to new places: the chunks from grain
-    /// `first` on, and one chunk of each group that is there. It marks at most `most` or [`LEAST_CHUNKS`] chunks,
+    /// `first` on, and one chunk of each group that is there. It marks at most `most` or [`MIN_CHUNKS`] chunks,
     /// whichever is more.
     fn move_chunks(&self, first: u64, most: usize) -> Result<()> {
-        for index in self.chunks_from(first + grains_of(CHUNK_BYTES)).into_iter().take(most.max(LEAST_CHUNKS)) {
+        for index in self.chunks_from(first + grains_of(CHUNK_BYTES)).into_iter().take(most.max(MIN_CHUNKS)) {
             self.with_chunks(|state| state.table.mark_changed(index))?;
         }
         Ok(())
@@ -165,9 +167,9 @@ impl TableStore {
         let mut len = self.len.lock();
         let chunks = self.state.lock().chunk_counts();
         let mut space = self.space.lock();
-        let spare = (*len / SPARE_PART / GRAIN as u64 / self.longest_image()).max(LEAST_SPARE);
+        let spare = (*len / SPARE_DIVISOR / GRAIN as u64 / self.longest_image()).max(MIN_SPARE);
         let end = space.allocator.end_with(self.places_for(chunks, most) + spare);
-        if *len < end * GRAIN as u64 + (*len / CUT_PART).max(LEAST_CUT) {
+        if *len < end * GRAIN as u64 + (*len / CUT_DIVISOR).max(MIN_CUT) {
             return;
         }
         let places = space.allocator.longest_places(end);

@@ -19,7 +19,7 @@ use crate::io::{Disk, read_readable_parts};
 use crate::page::map_page_size;
 use crate::store::compress::{Coders, DecompressError, Dictionaries, DictionaryPlace, Find, FoundParts, Policies};
 use crate::store::rescue::{PIECE, UnknownFile, without_path};
-use crate::store::superblock::{Chosen, FRONT};
+use crate::store::superblock::{CurrentSuperblock, FRONT};
 use crate::store::{DatabaseFile, FoundImage, PageSource, RescuedStore, StoreKind, SuperblockChoice};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ impl TableStore {
         }
         let page_size = found.page_size.unwrap_or(page_size);
         let damage = vec![Damage::Superblocks { cause: without_path(cause) }];
-        let file = DatabaseFile::of(disk, path, Chosen::unknown(StoreKind::Table, page_size));
+        let file = DatabaseFile::of(disk, path, CurrentSuperblock::unknown(StoreKind::Table, page_size));
         let (parts, images) = (TableParts::new(page_size), found.of_pages(page_size));
         TableStore::rescued(file, SuperblockChoice::None, parts, (None, Vec::new()), Some(images), damage)
     }

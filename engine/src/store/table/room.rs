@@ -20,7 +20,7 @@ const GROWTH_PART: u64 = 32;
 const REGION_LEN: u64 = REGION as u64 * GRAIN as u64;
 
 /// Threads that write a chunk of the page table at the same time, at the most; more find less room than was promised.
-const MOST_THREADS: u64 = 64;
+const MAX_THREADS: u64 = 64;
 
 impl TableStore {
     fn full(&self) -> Error {
@@ -127,7 +127,7 @@ impl TableStore {
         let in_place = |bytes| (longest_place / grains_of(bytes)).max(1);
         let (chunks_in_place, groups_in_place, others) = match self.persists.load(Ordering::Relaxed) {
             // Chunks are written one by one, some by several threads at once.
-            true => (1, 1, MOST_THREADS),
+            true => (1, 1, MAX_THREADS),
             false => (in_place(CHUNK_BYTES), in_place(GROUP_BYTES), 0),
         };
         let table =

@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 pub(super) struct Space {
     pub(super) allocator: PlaceAllocator,
     /// Superseded since the last checkpoint began.
-    pub(super) quarantine: Vec<Extent>,
+    pub(super) freed_at_next_checkpoint: Vec<Extent>,
     /// Grains of these.
     pub(super) superseded: u64,
     /// Superseded before the last checkpoint began, which is not durable yet.
-    pub(super) of_checkpoint: Vec<Extent>,
+    pub(super) freed_at_this_checkpoint: Vec<Extent>,
     /// Places that records of the log name and that are not installed yet; only during recovery.
     pub(super) reserved: BTreeMap<u64, Extent>,
     /// Could not be written. They stay in use as long as the file is open.
@@ -23,7 +23,7 @@ pub(super) struct Space {
 }
 
 /// The change of an entry of the page table.
-pub(super) struct Replaced {
+pub(super) struct EntryChange {
     /// The entry before it.
     pub(super) old: Option<PageEntry>,
     /// The new entry.
@@ -38,27 +38,27 @@ impl Space {
         let longest_image = u32::try_from(grains_of(page_size + IMAGE_HEADER)).unwrap_or(u32::MAX);
         Space {
             allocator: PlaceAllocator::new(longest_image),
-            quarantine: Vec::new(),
+            freed_at_next_checkpoint: Vec::new(),
             superseded: 0,
-            of_checkpoint: Vec::new(),
+            freed_at_this_checkpoint: Vec::new(),
             reserved: BTreeMap::new(),
             unwritable: Vec::new(),
         }
     }
 
     /// Frees the place that a new entry has replaced, as early as is safe.
-    pub(super) fn free(&mut self, replaced: &Replaced) {
-        if let Some(ahead) = replaced.ahead {
+    pub(super) fn free(&mut self, change: &EntryChange) {
+        if let Some(ahead) = change.ahead {
             self.allocator.release(ahead.place.extent());
         }
-        let Some(old) = replaced.old else { return };
+        let Some(old) = change.old else { return };
         let place = old.location.place;
         match old.fresh {
-            _ if replaced.new.is_some_and(|new| new.location.place == place) => {}
+            _ if change.new.is_some_and(|new| new.location.place == place) => {}
             true => self.allocator.release(place.extent()),
             false => {
                 self.superseded += place.grains();
-                self.quarantine.push(place.extent());
+                self.freed_at_next_checkpoint.push(place.extent());
             }
         }
     }
@@ -66,8 +66,8 @@ impl Space {
     /// The superseded places wait for the checkpoint that begins now. Call it under the lock under which the page table
     /// is captured: a place that is superseded after the capture must wait for the next checkpoint.
     pub(super) fn begin_checkpoint(&mut self) {
-        self.of_checkpoint.append(&mut self.quarantine);
-        self.of_checkpoint.extend(std::mem::take(&mut self.reserved).into_values());
+        self.freed_at_this_checkpoint.append(&mut self.freed_at_next_checkpoint);
+        self.freed_at_this_checkpoint.extend(std::mem::take(&mut self.reserved).into_values());
         self.superseded = 0;
     }
 }

@@ -9,10 +9,10 @@ use crate::base::{Error, Result};
 use crate::io::WriteKind;
 
 /// How often a write is tried. A recovery flushes once, so the first error must not end it.
-const MOST_TRIES: u32 = 4;
+const MAX_TRIES: u32 = 4;
 
 /// The most grains that stay in use. If every write fails, the file must not grow with each of them.
-const MOST_UNWRITABLE: u64 = (16 << 20) / GRAIN as u64;
+const MAX_UNWRITABLE: u64 = (16 << 20) / GRAIN as u64;
 
 impl TableStore {
     /// Takes places for images of `sizes` grains each, and writes the images there. On an error no place is taken.
@@ -29,7 +29,7 @@ impl TableStore {
         let mut tries = 1;
         loop {
             match write() {
-                Err(error @ Error::Io { .. }) if tries < MOST_TRIES => {
+                Err(error @ Error::Io { .. }) if tries < MAX_TRIES => {
                     tracing::warn!(%error, "a write of the file has failed; it is tried at another place");
                     tries += 1;
                 }
@@ -42,7 +42,7 @@ impl TableStore {
     pub(super) fn note_unwritable(&self, extent: Extent, error: &Error) {
         let mut space = self.space.lock();
         let noted: u64 = space.unwritable.iter().map(|extent| extent.grains).sum();
-        if !matches!(error, Error::Io { .. }) || noted + extent.grains > MOST_UNWRITABLE {
+        if !matches!(error, Error::Io { .. }) || noted + extent.grains > MAX_UNWRITABLE {
             return;
         }
         space.unwritable.push(extent);

@@ -29,7 +29,7 @@ struct SlotState {
     bases: BTreeMap<PageId, Vec<u8>>,
     /// Dropped since the last checkpoint began, and before it: their slots are emptied by a checkpoint.
     dropped: BTreeSet<PageId>,
-    of_checkpoint: BTreeSet<PageId>,
+    freed_at_this_checkpoint: BTreeSet<PageId>,
     checkpoints: u64,
 }
 
@@ -191,20 +191,20 @@ impl StoreCheckpoints for SlotStore {
     fn begin_checkpoint(&self) -> CheckpointToken {
         let mut guard = self.state.lock();
         let state = &mut *guard;
-        state.of_checkpoint.append(&mut state.dropped);
+        state.freed_at_this_checkpoint.append(&mut state.dropped);
         state.checkpoints += 1;
         CheckpointToken(state.checkpoints)
     }
 
     fn finish(&self, token: CheckpointToken, meta: Meta) -> Result<()> {
-        let mut change = self.file.change()?;
+        let mut update = self.file.begin_update()?;
         if self.state.lock().checkpoints != token.0 {
             return Err(Error::Poisoned { cause: "a checkpoint was overtaken by a newer one".into() });
         }
         self.file.sync()?;
-        change.write(meta, token.0.to_le_bytes().to_vec())?;
+        update.write(meta, token.0.to_le_bytes().to_vec())?;
         let mut state = self.state.lock();
-        let gone: Vec<PageId> = std::mem::take(&mut state.of_checkpoint).into_iter().collect();
+        let gone: Vec<PageId> = std::mem::take(&mut state.freed_at_this_checkpoint).into_iter().collect();
         let gone = gone.into_iter().filter(|id| !state.pages.contains_key(id) && !state.dropped.contains(id));
         // A failure leaves pages that nobody knows, which the next opening drops.
         gone.for_each(|id| drop(self.put(id, &vec![0; self.file.page_size()])));

@@ -104,7 +104,7 @@ impl Run {
         }
         let mut entries: Vec<(Vec<u8>, Vec<u8>)> = entries.into_iter().collect();
         let above = self.model.last_key_value().map_or(0, |(last, _)| entries.partition_point(|(key, _)| key <= last));
-        let behind = entries.split_off(above);
+        let appended = entries.split_off(above);
         let mut done = 0;
         while let Some((key, value)) = entries.get(done) {
             let puts = entries[done..].iter().zip(&places[done..]);
@@ -126,7 +126,7 @@ impl Run {
             }
             done += some.max(1);
         }
-        self.put_behind(&behind, places.get(above).copied());
+        self.append_run(&appended, places.get(above).copied());
     }
 
     /// Checks how many inner pages of each path are not on the path of the key before. Keys are searched in batches, of
@@ -147,7 +147,7 @@ impl Run {
     }
 
     /// Puts entries after all existing ones.
-    fn put_behind(&mut self, entries: &[(Vec<u8>, Vec<u8>)], hint: Option<LeafHint>) {
+    fn append_run(&mut self, entries: &[(Vec<u8>, Vec<u8>)], hint: Option<LeafHint>) {
         let short = entries.iter().all(|(key, _)| key.len() <= limits::long_key_head(self.store.page_size()));
         let all = entries.iter().map(|(key, value)| (key.as_slice(), Record::inline(value)));
         let (mut called, hint) = (false, hint.unwrap_or(LeafHint::NONE));
@@ -155,7 +155,7 @@ impl Run {
             called = true;
             Ok(())
         };
-        let done = self.tree.put_behind(&self.store, hint, all, before).unwrap();
+        let done = self.tree.append_run(&self.store, hint, all, before).unwrap();
         // After removals, the entries may belong to several leaves.
         assert_eq!(done, called || entries.is_empty());
         assert!(!called || short && !self.tree.layout.leaf.keys_are_out_of_line());
@@ -168,7 +168,7 @@ impl Run {
         // They are not after all others any more.
         if let [(key, value), ..] = entries {
             let again = std::iter::once((key.as_slice(), Record::inline(value)));
-            assert!(!self.tree.put_behind(&self.store, hint, again, || panic!("nothing may be put")).unwrap());
+            assert!(!self.tree.append_run(&self.store, hint, again, || panic!("nothing may be put")).unwrap());
         }
     }
 

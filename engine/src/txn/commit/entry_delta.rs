@@ -1,7 +1,7 @@
 //! Examines the writes of a table at commit: how many entries they add or remove, where each key belongs, and the steps
 //! that carry them out. New keys after all others, such as ascending keys, are examined together.
 
-use super::steps::{Step, Steps, UnlistedSteps};
+use super::steps::{Step, Steps, StreamedSteps};
 use super::write_set::WriteSet;
 use crate::base::Result;
 use crate::tree::{KeyRange, LeafHint, Tree};
@@ -33,12 +33,12 @@ impl EntryDelta {
 /// Adds the steps of a table's writes to `steps`.
 pub(crate) fn push_steps<'a>(steps: &mut Steps<'a>, tree: &'a Tree, writes: &'a WriteSet, delta: &EntryDelta) {
     let clear = |range: &'a KeyRange| Step::Clear { tree, lower: &range.lower, upper: range.upper.as_deref() };
-    steps.listed.extend(writes.cleared().iter().map(clear));
+    steps.collected.extend(writes.cleared().iter().map(clear));
     let mut points = writes.points();
     let placed = delta.places.iter().zip(points.by_ref());
-    steps.listed.extend(placed.map(|(place, write)| Step::of_write(tree, write, *place)));
+    steps.collected.extend(placed.map(|(place, write)| Step::of_write(tree, write, *place)));
     if delta.places.len() < writes.len() {
-        steps.unlisted.push(UnlistedSteps { tree, writes: points, hint: delta.rest });
+        steps.streamed.push(StreamedSteps { tree, writes: points, hint: delta.rest });
     }
 }
 

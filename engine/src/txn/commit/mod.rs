@@ -22,7 +22,7 @@ pub(super) mod write_set;
 use super::engine::Engine;
 use super::large;
 use super::redo::record::OPERATIONS;
-use super::space::reclaim::{Runs, Waiting};
+use super::space::reclaim::{LargeValues, PendingSubtree};
 use super::versions::detached_ranges::Detached;
 use crate::base::{Error, Lsn, PageId, Result, TableId};
 use crate::log::BatchBuffer;
@@ -30,7 +30,7 @@ use crate::page::Record;
 use crate::tree::{KeyRange, LeafHint, Put, RangeRemoval, Removal, RemovedRange, Tree};
 use applier::{Applier, FinishedBatch};
 use reservation::{PinnedReservation, Reservation, ReservationEstimate};
-use steps::{Step, Steps, UnlistedSteps};
+use steps::{Step, Steps, StreamedSteps};
 
 /// The root page of the catalog. It never changes.
 pub(crate) const CATALOG_ROOT: PageId = PageId(1);
@@ -75,7 +75,7 @@ impl Engine {
             }
             return Err(refused);
         }
-        if steps.listed.iter().any(|step| matches!(step, Step::Adopt { place: Some(_), .. }))
+        if steps.collected.iter().any(|step| matches!(step, Step::Adopt { place: Some(_), .. }))
             && let Some(store) = &self.store
         {
             // After a failed sync the store takes no more checkpoints, so the log could only grow.
@@ -130,8 +130,8 @@ impl Engine {
         let start = if self.is_logged() { self.log()?.next_lsn() } else { *clock };
         let end = self.poison_on_panic("it applied a commit", || {
             let applier = Applier::new(self, start, BatchBuffer::new());
-            self.apply_steps(&applier, steps.listed.iter().copied(), catalog)?;
-            steps.unlisted.iter().try_for_each(|steps| self.apply_unlisted(&applier, steps, catalog))?;
+            self.apply_steps(&applier, steps.collected.iter().copied(), catalog)?;
+            steps.streamed.iter().try_for_each(|steps| self.apply_streamed(&applier, steps, catalog))?;
             self.apply_steps(&applier, steps.catalog.iter().copied(), catalog)?;
             self.append_batch(applier.finish(), start)
         });
@@ -169,11 +169,11 @@ impl Engine {
 
     /// Applies writes that share a hint. If all of them are new entries after the last one of the leaf, this is one
     /// operation on the leaf.
-    fn apply_unlisted(&self, applier: &Applier<'_>, steps: &UnlistedSteps<'_>, catalog: &Tree) -> Result<()> {
-        let UnlistedSteps { tree, ref writes, hint } = *steps;
+    fn apply_streamed(&self, applier: &Applier<'_>, steps: &StreamedSteps<'_>, catalog: &Tree) -> Result<()> {
+        let StreamedSteps { tree, ref writes, hint } = *steps;
         if !hint.leaf.is_none()
             && !applier.has_freed(hint.leaf)
-            && let Some(entries) = writes.alike_records()
+            && let Some(entries) = writes.uniform_records()
         {
             let before = || {
                 if applier.needs_versions() {
@@ -182,17 +182,17 @@ impl Engine {
                 Ok(())
             };
             let records = entries.clone().map(|(key, bytes)| (key, Record::inline(bytes)));
-            if tree.put_behind(applier, hint, records, before)? {
+            if tree.append_run(applier, hint, records, before)? {
                 return Ok(());
             }
         }
-        self.apply_steps(applier, UnlistedSteps { hint: LeafHint::NONE, ..steps.clone() }, catalog)
+        self.apply_steps(applier, StreamedSteps { hint: LeafHint::NONE, ..steps.clone() }, catalog)
     }
 
     /// Makes sure that recovery accepts the page ids in the log. Called before each batch.
     pub(super) fn make_ids_known(&self) -> Result<()> {
         let high = self.ids.lock().high();
-        self.store.as_ref().map_or(Ok(()), |store| store.file().make_known(high))
+        self.store.as_ref().map_or(Ok(()), |store| store.file().raise_high_water(high))
     }
 
     /// Appends a finished batch to the log and releases the pages that it freed. Returns the end of the batch.
@@ -250,7 +250,7 @@ impl Engine {
                 let mut page = applier.adopt_for_format(tree.root)?;
                 tree.format(applier, &mut page)
             }
-            Step::Drop { tree, runs } => self.add_detached(applier, catalog, tree, runs),
+            Step::Drop { tree, large_values } => self.add_detached(applier, catalog, tree, large_values),
             Step::Clear { tree, lower, upper } => {
                 let mut removal = removal_of(lower, upper);
                 while self.clear_part(applier, catalog, tree, &mut removal)? {}
@@ -317,20 +317,26 @@ impl Engine {
         let mut removed = RemovedRange::default();
         let more = removal.step(tree, applier, &mut removed, &mut before)?;
         for subtree in &removed.detached {
-            self.add_detached(applier, catalog, &Tree { root: subtree.root, ..*tree }, Runs::Free)?;
+            self.add_detached(applier, catalog, &Tree { root: subtree.root, ..*tree }, LargeValues::Free)?;
         }
         Ok(more)
     }
 
     /// Adds a detached subtree to the catalog and to the subtrees that are to be freed.
-    fn add_detached(&self, applier: &Applier<'_>, catalog: &Tree, subtree: &Tree, runs: Runs) -> Result<()> {
+    fn add_detached(
+        &self,
+        applier: &Applier<'_>,
+        catalog: &Tree,
+        subtree: &Tree,
+        large_values: LargeValues,
+    ) -> Result<()> {
         let [a, b, c, d] = subtree.table.0.to_le_bytes();
-        let record = Record { bytes: &[a, b, c, d, runs as u8], large: false };
+        let record = Record { bytes: &[a, b, c, d, large_values as u8], large: false };
         let key = detached_key(subtree.root);
         let before = |old: Option<Record<'_>>| self.note_before(applier, catalog.table, &key, old);
         catalog.put(applier, &key, record, before)?;
-        let waiting = Waiting { since: applier.event_lsn(), table: subtree.table, runs };
-        self.detached.lock().insert((waiting.since, subtree.root), waiting);
+        let pending = PendingSubtree { since: applier.event_lsn(), table: subtree.table, large_values };
+        self.detached.lock().insert((pending.since, subtree.root), pending);
         Ok(())
     }
 }

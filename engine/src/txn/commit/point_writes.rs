@@ -3,7 +3,7 @@
 
 use super::write_arrays::WriteArrays;
 use crate::page::Record;
-use crate::txn::entry_arena::AlikeEntries;
+use crate::txn::entry_arena::UniformEntries;
 use crate::txn::versions::OwnedRecord;
 use std::collections::{BTreeMap, btree_map};
 use std::ops::{Bound, Range};
@@ -25,7 +25,7 @@ impl PointWrites {
     #[inline(always)]
     pub(crate) fn insert(&mut self, key: &[u8], record: Option<Record<'_>>) -> Option<OwnedRecord> {
         if let Some(Record { bytes, large: false }) = record
-            && self.arrays.push_alike(key, bytes)
+            && self.arrays.push_uniform(key, bytes)
         {
             return None;
         }
@@ -85,9 +85,9 @@ impl PointWrites {
 
     /// All writes, in key order.
     pub(crate) fn iter(&self) -> Iter<'_> {
-        let alike = self.arrays.alike_in_order();
-        let ranks = if alike.is_some() { 0..0 } else { 0..self.arrays.len() };
-        Iter { alike, arrays: &self.arrays, ranks, map: self.map.iter() }
+        let uniform = self.arrays.uniform_in_order();
+        let ranks = if uniform.is_some() { 0..0 } else { 0..self.arrays.len() };
+        Iter { uniform, arrays: &self.arrays, ranks, map: self.map.iter() }
     }
 
     /// How many writes there are.
@@ -111,7 +111,7 @@ impl PointWrites {
 #[derive(Clone, Debug)]
 pub(crate) struct Iter<'a> {
     /// The writes, if they have one shape and came in order. The other fields are then empty.
-    alike: Option<AlikeEntries<'a>>,
+    uniform: Option<UniformEntries<'a>>,
     arrays: &'a WriteArrays,
     ranks: Range<usize>,
     map: btree_map::Iter<'a, Vec<u8>, Option<OwnedRecord>>,
@@ -127,8 +127,8 @@ impl<'a> Iterator for Iter<'a> {
 
     #[inline(always)]
     fn nth(&mut self, n: usize) -> Option<PointWrite<'a>> {
-        match &mut self.alike {
-            Some(alike) => alike.nth(n),
+        match &mut self.uniform {
+            Some(uniform) => uniform.nth(n),
             None => self.nth_other(n),
         }
     }
@@ -137,8 +137,10 @@ impl<'a> Iterator for Iter<'a> {
 impl<'a> Iter<'a> {
     /// The keys and the bytes of the records, if the writes have one shape, came in order, and are all records that are
     /// not large.
-    pub(in crate::txn) fn alike_records(&self) -> Option<impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone + use<'a>> {
-        self.alike.as_ref()?.records()
+    pub(in crate::txn) fn uniform_records(
+        &self,
+    ) -> Option<impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone + use<'a>> {
+        self.uniform.as_ref()?.records()
     }
 
     #[inline(never)]
@@ -192,7 +194,7 @@ mod tests {
     }
 
     /// Mostly entries whose keys have one length and whose records have one length.
-    fn alike() -> impl Strategy<Value = WriteOp> {
+    fn uniform() -> impl Strategy<Value = WriteOp> {
         prop_oneof![
             60 => (any::<u8>(), any::<u8>())
                 .prop_map(|(byte, write)| WriteOp::Insert(vec![9, 9, 9, byte], Some(write))),
@@ -206,7 +208,7 @@ mod tests {
         });
         prop_oneof![
             prop::collection::vec(op(), 0..60),
-            (in_order, prop::collection::vec(alike(), 0..60)).prop_map(|(first, then)| [first, then].concat()),
+            (in_order, prop::collection::vec(uniform(), 0..60)).prop_map(|(first, then)| [first, then].concat()),
         ]
     }
 

@@ -18,7 +18,7 @@ use std::iter::Peekable;
 /// Log bytes of a record besides its key and its value.
 const RECORD_LOG: usize = 16;
 /// A page has no more entries.
-const MOST_ENTRIES: usize = u16::MAX as usize;
+const MAX_ENTRIES: usize = u16::MAX as usize;
 /// The most log bytes of an addition to a record, and of its numbers in a logical record.
 const ADD_LOG: usize = 24;
 /// One batch leaves a quarter of the frames of the cache to other threads, but at least this number of frames, or half
@@ -274,7 +274,7 @@ impl<'e> ReservationEstimate<'e> {
             }
             let growth = tree.layout.leaf.most_growth();
             let grows = growth.map(|of_one| 2 * own.bytes + own.new * of_one + page_size / 8);
-            let is_full = grows.is_none_or(|grows| page.free() < grows) || page.count() + own.new > MOST_ENTRIES;
+            let is_full = grows.is_none_or(|grows| page.free() < grows) || page.count() + own.new > MAX_ENTRIES;
             own.may_split = own.bytes > 0 && is_full || own.removes && tree.layout.leaf.may_grow_on_removal();
             let is_near_full = own.bytes > 0 && page.free() < room_before_split(own.pages, page_size);
             if is_near_full { tree.read_ambiguous_keys(&pages, page) } else { Ok(()) }

@@ -6,7 +6,7 @@ use crate::base::PageId;
 use crate::page::Record;
 use crate::store::PlaceBytes;
 use crate::tree::{LeafHint, Tree};
-use crate::txn::space::reclaim::Runs;
+use crate::txn::space::reclaim::LargeValues;
 
 /// One step of a transaction.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub(crate) enum Step<'a> {
     /// A new, empty tree on a reserved root page.
     Create { tree: &'a Tree },
     /// A whole tree is detached.
-    Drop { tree: &'a Tree, runs: Runs },
+    Drop { tree: &'a Tree, large_values: LargeValues },
     /// The keys from `lower` to below `upper`, or to the end, are removed.
     Clear { tree: &'a Tree, lower: &'a [u8], upper: Option<&'a [u8]> },
     /// A key gets a record. `hint` is its place from [`super::entry_delta::EntryDelta`], or [`LeafHint::NONE`].
@@ -55,19 +55,19 @@ impl<'a> Step<'a> {
     }
 }
 
-/// The steps of a transaction. A caller can iterate over them any number of times. The iterator makes the steps of
-/// unlisted writes one by one, because a list of these steps would take as much memory as the writes.
+/// The steps of a transaction. A caller can iterate over them any number of times. The iterator makes the streamed
+/// steps one by one from the writes, because a list of them would take as much memory as the writes.
 #[derive(Default)]
 pub(crate) struct Steps<'a> {
-    pub(crate) listed: Vec<Step<'a>>,
-    pub(crate) unlisted: Vec<UnlistedSteps<'a>>,
+    pub(crate) collected: Vec<Step<'a>>,
+    pub(crate) streamed: Vec<StreamedSteps<'a>>,
     /// The steps that change entries of the catalog, in the order of their keys. They come last.
     pub(crate) catalog: Vec<Step<'a>>,
 }
 
 /// The steps of writes to one table, all with one hint.
 #[derive(Clone)]
-pub(crate) struct UnlistedSteps<'a> {
+pub(crate) struct StreamedSteps<'a> {
     pub(crate) tree: &'a Tree,
     pub(crate) writes: super::point_writes::Iter<'a>,
     pub(crate) hint: LeafHint,
@@ -76,7 +76,7 @@ pub(crate) struct UnlistedSteps<'a> {
 impl<'a> Steps<'a> {
     /// Adds steps.
     pub(crate) fn extend(&mut self, steps: impl IntoIterator<Item = Step<'a>>) {
-        self.listed.extend(steps);
+        self.collected.extend(steps);
     }
 
     /// Sets the steps that change entries of the catalog: `writes`, and `others`, which have other keys.
@@ -93,12 +93,12 @@ impl<'a> Steps<'a> {
 
     /// All steps.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Step<'a>> + Clone + use<'a, '_> {
-        let unlisted = self.unlisted.iter().cloned().flatten();
-        self.listed.iter().copied().chain(unlisted).chain(self.catalog.iter().copied())
+        let streamed = self.streamed.iter().cloned().flatten();
+        self.collected.iter().copied().chain(streamed).chain(self.catalog.iter().copied())
     }
 }
 
-impl<'a> Iterator for UnlistedSteps<'a> {
+impl<'a> Iterator for StreamedSteps<'a> {
     type Item = Step<'a>;
 
     #[inline]

@@ -4,7 +4,7 @@
 use super::point_writes::PointWrite;
 use crate::base::bytes;
 use crate::page::Record;
-use crate::txn::entry_arena::{AlikeEntries, EntryArena};
+use crate::txn::entry_arena::{EntryArena, UniformEntries};
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -39,13 +39,13 @@ fn low_half(number: u64) -> u32 {
 impl WriteArrays {
     /// Adds a write of a record if it has the shape of all other entries.
     #[inline(always)]
-    pub(crate) fn push_alike(&mut self, key: &[u8], record: &[u8]) -> bool {
+    pub(crate) fn push_uniform(&mut self, key: &[u8], record: &[u8]) -> bool {
         let bytes = self.writes.bytes() + key.len() + record.len();
         if self.order.get().is_some() || bytes > self.limit.min(u32::MAX as usize) {
             return false;
         }
         let in_order = self.in_order && bytes::is_below(self.writes.last_key(), key);
-        let pushed = self.writes.push_alike(key, Some(Record::inline(record)));
+        let pushed = self.writes.push_uniform(key, Some(Record::inline(record)));
         if pushed {
             self.in_order = in_order;
         }
@@ -79,7 +79,7 @@ impl WriteArrays {
     /// The key of the last write, if all writes are records, all keys have one length, all records have one length, and
     /// the keys came in order.
     pub(crate) fn last_in_order(&self) -> Option<&[u8]> {
-        (self.in_order && self.writes.are_alike_records()).then(|| self.writes.last_key())
+        (self.in_order && self.writes.has_uniform_records()).then(|| self.writes.last_key())
     }
 
     /// The number of different keys.
@@ -110,8 +110,8 @@ impl WriteArrays {
     }
 
     /// All writes, if they have one shape and came in order.
-    pub(crate) fn alike_in_order(&self) -> Option<AlikeEntries<'_>> {
-        if self.in_order { self.writes.alike() } else { None }
+    pub(crate) fn uniform_in_order(&self) -> Option<UniformEntries<'_>> {
+        if self.in_order { self.writes.uniform() } else { None }
     }
 
     /// The last write of the key at a rank.

@@ -14,14 +14,14 @@ use crate::page::Record;
 use crate::tree::{KeyRange, Tree};
 use crate::txn::commit::write_set::WriteSet;
 use crate::txn::engine::Engine;
-use crate::txn::versions::range_pieces::At;
+use crate::txn::versions::range_map::Position;
 use std::ops::Bound;
 
 /// The state of a table that a cursor reads.
 #[derive(Clone, Copy)]
-pub(crate) enum View<'a> {
+pub(crate) enum ReadView<'a> {
     /// The state at a snapshot.
-    At(Lsn),
+    Snapshot(Lsn),
     /// The current state, with the writes of the open transaction.
     Writing(&'a WriteSet),
     /// The table is created by the open transaction, so there is nothing but its writes.
@@ -32,7 +32,7 @@ pub(crate) enum View<'a> {
 pub(crate) struct Cursor<'a> {
     engine: &'a Engine,
     tree: Tree,
-    view: View<'a>,
+    view: ReadView<'a>,
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
     front: ReusedLeaf,
@@ -49,7 +49,7 @@ impl<'a> Cursor<'a> {
     pub(crate) fn new(
         engine: &'a Engine,
         tree: Tree,
-        view: View<'a>,
+        view: ReadView<'a>,
         lower: Bound<Vec<u8>>,
         upper: Bound<Vec<u8>>,
     ) -> Cursor<'a> {
@@ -160,7 +160,7 @@ impl<'a> Cursor<'a> {
                 self.exhausted = true;
                 return Ok(None);
             }
-            back.load(self.engine, &self.tree, self.view, At::Before(&lower))?;
+            back.load(self.engine, &self.tree, self.view, Position::Before(&lower))?;
             back.next = back.position(&lower);
         }
         let slot = back.next - 1;
@@ -179,7 +179,7 @@ impl<'a> Cursor<'a> {
             Bound::Unbounded => &[],
             Bound::Included(key) | Bound::Excluded(key) => key,
         };
-        self.front.load(self.engine, &self.tree, self.view, At::Key(from))?;
+        self.front.load(self.engine, &self.tree, self.view, Position::Key(from))?;
         let found = self.front.search(from);
         self.front.next = match (&self.lower, found) {
             (Bound::Excluded(_), Ok(slot)) => slot + 1,

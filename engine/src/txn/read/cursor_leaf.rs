@@ -1,7 +1,7 @@
 //! The leaf that a cursor reads: a copy of a leaf, changed to the entries that the view of the cursor sees, and the
 //! position of the cursor in it.
 
-use super::cursor::View;
+use super::cursor::ReadView;
 use crate::base::{Lsn, Result};
 use crate::page::{IntegerEncoding, Record};
 use crate::tree::{KeyRange, LeafCopy, LeafReadAhead, LeafTarget, Tree};
@@ -9,7 +9,7 @@ use crate::txn::commit::write_set::WriteSet;
 use crate::txn::engine::Engine;
 use crate::txn::versions::OwnedRecord;
 use crate::txn::versions::detached_ranges::Route;
-use crate::txn::versions::range_pieces::At;
+use crate::txn::versions::range_map::Position;
 use std::cell::Cell;
 use std::ops::{Bound, Deref, DerefMut};
 use std::sync::atomic::Ordering;
@@ -43,7 +43,7 @@ pub(super) struct CursorLeaf {
 }
 
 /// A larger copy is freed and not kept for the next cursor.
-const MOST_SPARE: usize = 64 << 10;
+const MAX_SPARE: usize = 64 << 10;
 
 thread_local! {
     /// The leaf of the last cursor of this thread, for the next cursor: in a short scan an allocation takes longer than
@@ -94,7 +94,7 @@ impl Drop for ReusedLeaf {
     #[inline]
     fn drop(&mut self) {
         if let Some(mut leaf) = self.0.take()
-            && (1..=MOST_SPARE).contains(&leaf.leaf.room())
+            && (1..=MAX_SPARE).contains(&leaf.leaf.room())
         {
             // Older versions of the entries may take much more memory.
             (leaf.body, leaf.cut) = (Body::Leaf, None);
@@ -193,13 +193,13 @@ impl CursorLeaf {
     }
 
     /// Copies the leaf at `at` and changes it to the entries that `view` sees.
-    pub(super) fn load(&mut self, engine: &Engine, tree: &Tree, view: View<'_>, at: At<'_>) -> Result<()> {
+    pub(super) fn load(&mut self, engine: &Engine, tree: &Tree, view: ReadView<'_>, at: Position<'_>) -> Result<()> {
         self.loaded = false;
         self.checked = 0;
         self.body = Body::Leaf;
         match view {
-            View::Creating(writes) => self.overlay(writes),
-            View::At(_) | View::Writing(_) => {
+            ReadView::Creating(writes) => self.overlay(writes),
+            ReadView::Snapshot(_) | ReadView::Writing(_) => {
                 self.copy(engine, tree, at)?;
                 self.live = true;
                 self.reconcile(engine, tree, view, at)?;
@@ -214,14 +214,14 @@ impl CursorLeaf {
         &mut self,
         engine: &Engine,
         tree: &Tree,
-        view: View<'_>,
+        view: ReadView<'_>,
         upper: &Bound<Vec<u8>>,
     ) -> Result<()> {
         let at = match upper {
-            Bound::Unbounded => At::End,
-            Bound::Included(key) => At::Key(key),
-            Bound::Excluded(key) if key.is_empty() => At::Key(key),
-            Bound::Excluded(key) => At::Before(key),
+            Bound::Unbounded => Position::End,
+            Bound::Included(key) => Position::Key(key),
+            Bound::Excluded(key) if key.is_empty() => Position::Key(key),
+            Bound::Excluded(key) => Position::Before(key),
         };
         self.load(engine, tree, view, at)?;
         self.next = match upper {
@@ -236,7 +236,7 @@ impl CursorLeaf {
     }
 
     /// Moves to the next leaf. The current one must not be the last.
-    pub(super) fn go_right(&mut self, engine: &Engine, tree: &Tree, view: View<'_>) -> Result<()> {
+    pub(super) fn go_right(&mut self, engine: &Engine, tree: &Tree, view: ReadView<'_>) -> Result<()> {
         // The right link leads to the next leaf, except if only a part of this leaf is valid, or if pages were freed. A
         // leaf that was detached, and not freed, still has the right content for this view.
         let whole = self.live && self.leaf.upper() == self.upper();
@@ -246,20 +246,20 @@ impl CursorLeaf {
             self.prefetch_right(engine, tree);
             (self.next, self.checked) = (0, 0);
             let old = match view {
-                View::At(snapshot) => self.leaf.lsn() > snapshot,
-                View::Writing(_) | View::Creating(_) => true,
+                ReadView::Snapshot(snapshot) => self.leaf.lsn() > snapshot,
+                ReadView::Writing(_) | ReadView::Creating(_) => true,
             };
             if old {
                 let from = self.leaf.lower().to_vec();
                 self.loaded = false;
-                self.reconcile(engine, tree, view, At::Key(&from))?;
+                self.reconcile(engine, tree, view, Position::Key(&from))?;
                 self.loaded = true;
                 self.next = self.position(&from);
             }
             return Ok(());
         }
         let from = if right { self.leaf.lower() } else { self.upper().unwrap_or_default() }.to_vec();
-        self.load(engine, tree, view, At::Key(&from))?;
+        self.load(engine, tree, view, Position::Key(&from))?;
         self.next = self.position(&from);
         Ok(())
     }
@@ -276,12 +276,12 @@ impl CursorLeaf {
     }
 
     /// Changes the copied leaf to the entries that `view` sees.
-    fn reconcile(&mut self, engine: &Engine, tree: &Tree, view: View<'_>, at: At<'_>) -> Result<()> {
+    fn reconcile(&mut self, engine: &Engine, tree: &Tree, view: ReadView<'_>, at: Position<'_>) -> Result<()> {
         match view {
-            View::Creating(_) | View::At(Lsn::MAX) => Ok(()),
-            View::At(snapshot) if self.leaf.lsn() > snapshot => self.undo(engine, tree, snapshot, at),
-            View::At(_) => Ok(()),
-            View::Writing(writes) => {
+            ReadView::Creating(_) | ReadView::Snapshot(Lsn::MAX) => Ok(()),
+            ReadView::Snapshot(snapshot) if self.leaf.lsn() > snapshot => self.undo(engine, tree, snapshot, at),
+            ReadView::Snapshot(_) => Ok(()),
+            ReadView::Writing(writes) => {
                 if writes.touches(self.lower(), self.upper()) {
                     self.overlay(writes);
                 }
@@ -291,12 +291,12 @@ impl CursorLeaf {
     }
 
     /// Copies the leaf of `tree` at `at`. All of it is taken as valid.
-    fn copy(&mut self, engine: &Engine, tree: &Tree, at: At<'_>) -> Result<()> {
+    fn copy(&mut self, engine: &Engine, tree: &Tree, at: Position<'_>) -> Result<()> {
         let pages = engine.pages();
         let target = match at {
-            At::Key(key) => LeafTarget::Covering(key),
-            At::Before(key) => LeafTarget::Before(key),
-            At::End => LeafTarget::Last,
+            Position::Key(key) => LeafTarget::Covering(key),
+            Position::Before(key) => LeafTarget::Before(key),
+            Position::End => LeafTarget::Last,
         };
         self.frees = engine.frees.load(Ordering::Acquire);
         self.cut = None;
@@ -304,7 +304,7 @@ impl CursorLeaf {
     }
 
     /// The leaf has changed since the snapshot: gets its older entries.
-    fn undo(&mut self, engine: &Engine, tree: &Tree, snapshot: Lsn, at: At<'_>) -> Result<()> {
+    fn undo(&mut self, engine: &Engine, tree: &Tree, snapshot: Lsn, at: Position<'_>) -> Result<()> {
         let versions = &engine.versions;
         let route = || versions.route(tree.table, at, snapshot);
         let points =

@@ -5,7 +5,7 @@ use crate::page::{Page, Record};
 use crate::tree::Tree;
 use crate::txn::engine::Engine;
 use crate::txn::large;
-use crate::txn::versions::range_pieces::At;
+use crate::txn::versions::range_map::Position;
 use crate::txn::versions::{Before, OwnedRecord};
 
 impl Engine {
@@ -76,7 +76,7 @@ impl Engine {
         now: Before,
         f: impl FnOnce(Option<Record<'_>>) -> R,
     ) -> Result<R> {
-        let route = || self.versions.route(tree.table, At::Key(key), snapshot);
+        let route = || self.versions.route(tree.table, Position::Key(key), snapshot);
         let record = loop {
             if let Some(route) = route() {
                 let old = Tree { root: route.root, ..*tree };

@@ -2,7 +2,7 @@
 //! the snapshot is passed as a page, under its latch or as a copy. The entries of a changed leaf are passed one by one,
 //! with the help of the version store.
 
-use super::cursor::{Cursor, View};
+use super::cursor::{Cursor, ReadView};
 use crate::base::{Lsn, PageId, Result, limits};
 use crate::page::{Page, Record};
 use crate::tree::{KeyRange, LeafReadAhead, Tree};
@@ -79,7 +79,7 @@ impl Engine {
                 LeafState::Changed => {
                     let end = if last { range.upper.clone() } else { Some(upper.clone()) };
                     let end = end.map_or(Bound::Unbounded, Bound::Excluded);
-                    let mut cursor = Cursor::new(self, *tree, View::At(snapshot), Bound::Included(at), end);
+                    let mut cursor = Cursor::new(self, *tree, ReadView::Snapshot(snapshot), Bound::Included(at), end);
                     while let Some((key, record)) = cursor.next()? {
                         visit(VisibleEntries::Entry(key, record))?;
                     }

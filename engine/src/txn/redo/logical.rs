@@ -23,7 +23,7 @@ use crate::page::Record;
 use crate::store::PlaceBytes;
 use crate::tree::{LeafHint, Tree};
 use crate::txn::commit::steps::Step;
-use crate::txn::space::reclaim::Runs;
+use crate::txn::space::reclaim::LargeValues;
 use std::collections::BTreeMap;
 
 /// The flags of a piece.
@@ -121,11 +121,11 @@ fn encode(step: &Step<'_>, trees: &mut BTreeMap<PageId, u64>, out: &mut Vec<u8>)
             out.push(3);
             varint::push(out, number);
         }
-        Step::Drop { tree, runs } => {
+        Step::Drop { tree, large_values } => {
             let number = tree_number(tree, out);
             out.push(4);
             varint::push(out, number);
-            out.push(runs as u8);
+            out.push(large_values as u8);
         }
         Step::Clear { tree, lower, upper } => {
             let number = tree_number(tree, out);
@@ -182,8 +182,8 @@ impl LogicalTransaction {
         let mut input = bytes.as_slice();
         while !input.is_empty() {
             let damaged = || Error::CorruptLog { lsn: start, what: "a large transaction with a damaged step".into() };
-            match Item::take(&mut input).ok_or_else(damaged)? {
-                Item::Tree(tree) => trees.push(tree),
+            match LogicalItem::take(&mut input).ok_or_else(damaged)? {
+                LogicalItem::Tree(tree) => trees.push(tree),
                 item if item.tree().is_some_and(|tree| tree >= trees.len()) => return Err(damaged()),
                 _ => len += 1,
             }
@@ -197,9 +197,9 @@ impl LogicalTransaction {
         self.items().filter_map(|item| item.step(&self.trees))
     }
 
-    fn items(&self) -> impl Iterator<Item = Item<'_>> + Clone {
+    fn items(&self) -> impl Iterator<Item = LogicalItem<'_>> + Clone {
         let mut input = self.bytes.as_slice();
-        std::iter::from_fn(move || Item::take(&mut input))
+        std::iter::from_fn(move || LogicalItem::take(&mut input))
     }
 
     /// Returns the pages that the transaction has reserved and that are not yet in an allocation map.
@@ -214,8 +214,8 @@ impl LogicalTransaction {
     /// Returns the pages that the transaction refers to: those that it adopts, and the roots of its trees.
     pub(crate) fn named(&self) -> impl Iterator<Item = PageId> {
         self.items().filter_map(|item| match item {
-            Item::Tree(tree) => Some(tree.root),
-            Item::Adopt { page, .. } => Some(page),
+            LogicalItem::Tree(tree) => Some(tree.root),
+            LogicalItem::Adopt { page, .. } => Some(page),
             _ => None,
         })
     }
@@ -231,7 +231,7 @@ impl LogicalTransaction {
 
 /// One item of a logical record. Trees are represented by their numbers.
 #[derive(Clone, Copy)]
-enum Item<'a> {
+enum LogicalItem<'a> {
     /// Defines the next tree number; not a step.
     Tree(Tree),
     Adopt {
@@ -243,7 +243,7 @@ enum Item<'a> {
     },
     Drop {
         tree: usize,
-        runs: Runs,
+        large_values: LargeValues,
     },
     Clear {
         tree: usize,
@@ -267,15 +267,15 @@ enum Item<'a> {
     },
 }
 
-impl<'a> Item<'a> {
+impl<'a> LogicalItem<'a> {
     /// Decodes the item at the front of `input` and advances `input` after it. `None` means damage or the end.
-    fn take(input: &mut &'a [u8]) -> Option<Item<'a>> {
+    fn take(input: &mut &'a [u8]) -> Option<LogicalItem<'a>> {
         Some(match take_u8(input)? {
             1 => {
                 let table = TableId(take_u32(input)?);
                 let root = PageId(take_u32(input)?);
                 let layout = layout_from_bytes(take(input, LAYOUT_BYTES)?)?;
-                Item::Tree(Tree { root, table, layout })
+                LogicalItem::Tree(Tree { root, table, layout })
             }
             2 => {
                 let page = PageId(take_u32(input)?);
@@ -283,28 +283,29 @@ impl<'a> Item<'a> {
                     0 => None,
                     _ => Some(PlaceBytes::take(input)?),
                 };
-                Item::Adopt { page, place }
+                LogicalItem::Adopt { page, place }
             }
-            3 => Item::Create { tree: take_number(input)? },
+            3 => LogicalItem::Create { tree: take_number(input)? },
             4 => {
                 let tree = take_number(input)?;
-                let runs = if take_u8(input)? == Runs::Keep as u8 { Runs::Keep } else { Runs::Free };
-                Item::Drop { tree, runs }
+                let large_values =
+                    if take_u8(input)? == LargeValues::Keep as u8 { LargeValues::Keep } else { LargeValues::Free };
+                LogicalItem::Drop { tree, large_values }
             }
             5 => {
                 let (tree, lower) = (take_number(input)?, take_bytes(input)?);
                 let bounded = take_u8(input)? == 1;
                 let upper = take_bytes(input)?;
-                Item::Clear { tree, lower, upper: bounded.then_some(upper) }
+                LogicalItem::Clear { tree, lower, upper: bounded.then_some(upper) }
             }
             6 => {
                 let tree = take_number(input)?;
                 let large = take_u8(input)? == 1;
                 let key = take_bytes(input)?;
-                Item::Put { tree, key, record: Record { bytes: take_bytes(input)?, large } }
+                LogicalItem::Put { tree, key, record: Record { bytes: take_bytes(input)?, large } }
             }
-            7 => Item::Remove { tree: take_number(input)?, key: take_bytes(input)? },
-            8 => Item::AddToRecord {
+            7 => LogicalItem::Remove { tree: take_number(input)?, key: take_bytes(input)? },
+            8 => LogicalItem::AddToRecord {
                 tree: take_number(input)?,
                 key: take_bytes(input)?,
                 offset: take_number(input)?,
@@ -317,27 +318,29 @@ impl<'a> Item<'a> {
     /// Returns the number of the item's tree.
     fn tree(&self) -> Option<usize> {
         match *self {
-            Item::Tree(_) | Item::Adopt { .. } => None,
-            Item::Create { tree }
-            | Item::Drop { tree, .. }
-            | Item::Clear { tree, .. }
-            | Item::Put { tree, .. }
-            | Item::Remove { tree, .. }
-            | Item::AddToRecord { tree, .. } => Some(tree),
+            LogicalItem::Tree(_) | LogicalItem::Adopt { .. } => None,
+            LogicalItem::Create { tree }
+            | LogicalItem::Drop { tree, .. }
+            | LogicalItem::Clear { tree, .. }
+            | LogicalItem::Put { tree, .. }
+            | LogicalItem::Remove { tree, .. }
+            | LogicalItem::AddToRecord { tree, .. } => Some(tree),
         }
     }
 
     /// Returns the step of the item, if it is a step.
     fn step(self, trees: &'a [Tree]) -> Option<Step<'a>> {
         Some(match self {
-            Item::Tree(_) => return None,
-            Item::Adopt { page, place } => Step::Adopt { page, place },
-            Item::Create { tree } => Step::Create { tree: trees.get(tree)? },
-            Item::Drop { tree, runs } => Step::Drop { tree: trees.get(tree)?, runs },
-            Item::Clear { tree, lower, upper } => Step::Clear { tree: trees.get(tree)?, lower, upper },
-            Item::Put { tree, key, record } => Step::Put { tree: trees.get(tree)?, key, record, hint: LeafHint::NONE },
-            Item::Remove { tree, key } => Step::Remove { tree: trees.get(tree)?, key, hint: LeafHint::NONE },
-            Item::AddToRecord { tree, key, offset, delta } => {
+            LogicalItem::Tree(_) => return None,
+            LogicalItem::Adopt { page, place } => Step::Adopt { page, place },
+            LogicalItem::Create { tree } => Step::Create { tree: trees.get(tree)? },
+            LogicalItem::Drop { tree, large_values } => Step::Drop { tree: trees.get(tree)?, large_values },
+            LogicalItem::Clear { tree, lower, upper } => Step::Clear { tree: trees.get(tree)?, lower, upper },
+            LogicalItem::Put { tree, key, record } => {
+                Step::Put { tree: trees.get(tree)?, key, record, hint: LeafHint::NONE }
+            }
+            LogicalItem::Remove { tree, key } => Step::Remove { tree: trees.get(tree)?, key, hint: LeafHint::NONE },
+            LogicalItem::AddToRecord { tree, key, offset, delta } => {
                 Step::AddToRecord { tree: trees.get(tree)?, key, offset, delta }
             }
         })
@@ -379,7 +382,7 @@ mod tests {
         [
             Step::Adopt { page: PageId(77), place: None },
             Step::Create { tree: a },
-            Step::Drop { tree: b, runs: Runs::Keep },
+            Step::Drop { tree: b, large_values: LargeValues::Keep },
             Step::Clear { tree: a, lower: b"ash", upper: Some(b"elm") },
             Step::Clear { tree: b, lower: b"", upper: None },
             Step::Put { tree: b, key: b"oak", record: Record { bytes: &[7; 12], large: true }, hint },

@@ -21,9 +21,9 @@ const STEP_IMAGES: usize = 24;
 /// The part of these pages that the last step of a batch may need: pages of the key heap, inner pages, the catalog.
 const LAST_IMAGES: usize = 16;
 
-/// Whether the runs of large values of a subtree are freed with it.
+/// Whether the large values of a subtree are freed with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Runs {
+pub(crate) enum LargeValues {
     /// They are freed with the subtree.
     Free = 0,
     /// They are kept: the table was rebuilt, and its new tree points to them.
@@ -32,30 +32,31 @@ pub(crate) enum Runs {
 
 /// A detached subtree that is not yet freed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingSubtree {
     /// Snapshots before this LSN may still read it.
     pub(crate) since: Lsn,
     /// The table id in its pages.
     pub(crate) table: TableId,
-    pub(crate) runs: Runs,
+    pub(crate) large_values: LargeValues,
 }
 
-impl Waiting {
+impl PendingSubtree {
     /// Decodes the record of the catalog, after a restart: no open snapshot is older than that.
-    pub(crate) fn decode(record: &[u8]) -> Option<Waiting> {
-        let (table, runs) = record.split_first_chunk()?;
-        let runs = if runs == [Runs::Keep as u8] { Runs::Keep } else { Runs::Free };
-        Some(Waiting { since: Lsn::ZERO, table: TableId(u32::from_le_bytes(*table)), runs })
+    pub(crate) fn decode(record: &[u8]) -> Option<PendingSubtree> {
+        let (table, large_values) = record.split_first_chunk()?;
+        let large_values =
+            if large_values == [LargeValues::Keep as u8] { LargeValues::Keep } else { LargeValues::Free };
+        Some(PendingSubtree { since: Lsn::ZERO, table: TableId(u32::from_le_bytes(*table)), large_values })
     }
 }
 
 impl Engine {
     /// The first subtree that no snapshot can read, if there is one.
-    fn next_to_free(&self) -> Option<(PageId, Waiting)> {
+    fn next_to_free(&self) -> Option<(PageId, PendingSubtree)> {
         let oldest = self.snapshots.oldest();
         let detached = self.detached.lock();
-        let ((since, root), waiting) = detached.first_key_value()?;
-        (*since <= oldest).then_some((*root, *waiting))
+        let ((since, root), pending) = detached.first_key_value()?;
+        (*since <= oldest).then_some((*root, *pending))
     }
 
     /// Frees one batch of pages of detached subtrees that no snapshot needs. Returns false if there are none, or if a
@@ -131,14 +132,14 @@ impl Engine {
             complete.set(applier.len());
             enough(more)
         };
-        while let Some((root, waiting)) = self.next_to_free().filter(|_| !enough(0)) {
-            let subtree = Tree { root, table: waiting.table, layout: catalog.layout };
-            let runs = |records: &[Record<'_>]| match waiting.runs {
-                Runs::Free => self.free_runs(&applier, records, || enough(0)),
-                Runs::Keep => Ok(records.len()),
+        while let Some((root, pending)) = self.next_to_free().filter(|_| !enough(0)) {
+            let subtree = Tree { root, table: pending.table, layout: catalog.layout };
+            let free_values = |records: &[Record<'_>]| match pending.large_values {
+                LargeValues::Free => self.free_runs(&applier, records, || enough(0)),
+                LargeValues::Keep => Ok(records.len()),
             };
             complete.set(applier.len());
-            match subtree.free_subtree(&applier, root, enough_after_leaf, runs) {
+            match subtree.free_subtree(&applier, root, enough_after_leaf, free_values) {
                 Ok(progress) => {
                     freed.set(freed.get() + progress.freed);
                     if !progress.done {
@@ -157,7 +158,7 @@ impl Engine {
                 }
                 Err(other) => return Err(other),
             }
-            self.detached.lock().remove(&(waiting.since, root));
+            self.detached.lock().remove(&(pending.since, root));
         }
         self.append_batch(applier.finish(), start)
     }

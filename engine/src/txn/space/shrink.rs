@@ -22,10 +22,10 @@ const OPEN_LENGTH: (u64, u64) = (7, 4);
 const SMALL_OPEN: u64 = 4 << 20;
 /// Bytes of images that are moved while writing transactions wait.
 const STEP_BYTES: u64 = 1 << 20;
-/// After a checkpoint, images of at most this part of the live bytes are moved, rounded up to a multiple of
+/// After a checkpoint, images of at most the live bytes divided by this are moved, rounded up to a multiple of
 /// [`STEP_BYTES`]. These are few bytes in comparison with the writes that make a checkpoint of the places due, an
 /// eighth of the live bytes.
-const MOVED_PART: u64 = 128;
+const MOVED_DIVISOR: u64 = 128;
 /// How long a checkpoint waits for a writing transaction, before it moves images.
 const WAIT: Duration = Duration::from_millis(1);
 
@@ -90,7 +90,7 @@ impl Engine {
         }
         let image = (stats.live_bytes / stats.pages.max(1)).max(1);
         let images = STEP_BYTES / image;
-        for _ in 0..(stats.live_bytes / MOVED_PART).div_ceil(STEP_BYTES) {
+        for _ in 0..(stats.live_bytes / MOVED_DIVISOR).div_ceil(STEP_BYTES) {
             let Some(_writer) = self.writer.try_lock_for(WAIT) else { return };
             // The old places are free only after the next checkpoint. Until then the dirty pages need other places.
             let moved = self.ensure_room(images, 0).and_then(|()| {

@@ -7,7 +7,7 @@
 //! closing a snapshot examines only the versions that were kept for it.
 
 use super::key_events::{self, KeyEvents};
-use super::range_pieces::Pieces;
+use super::range_map::RangeMap;
 use super::snapshots::Snapshots;
 use super::version_run::VersionRun;
 use crate::base::{Lsn, TableId};
@@ -42,7 +42,7 @@ impl Default for SnapshotEvents {
 #[derive(Default)]
 pub(crate) struct RemovedVersions {
     pub(crate) runs: Vec<VersionRun>,
-    pub(crate) detached: Vec<Pieces>,
+    pub(crate) detached: Vec<RangeMap>,
     records: Vec<OwnedRecord>,
 }
 

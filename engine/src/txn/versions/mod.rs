@@ -11,7 +11,7 @@ pub(super) mod detached_ranges;
 pub(super) mod kept_events;
 pub(super) mod key_events;
 mod prune;
-pub(super) mod range_pieces;
+pub(super) mod range_map;
 pub(super) mod snapshots;
 pub(super) mod version_run;
 
@@ -21,7 +21,7 @@ use crate::tree::KeyRange;
 use detached_ranges::{Detached, DetachedRanges, Route};
 use kept_events::{KeptEvents, RemovedVersions};
 use parking_lot::RwLock;
-use range_pieces::At;
+use range_map::Position;
 use snapshots::{SnapshotState, Snapshots};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -183,13 +183,13 @@ impl Versions {
     }
 
     /// The detached subtree in which `snapshot` finds a position, if it was detached since.
-    pub(crate) fn route(&self, table: TableId, at: At<'_>, snapshot: Lsn) -> Option<Route> {
+    pub(crate) fn route(&self, table: TableId, at: Position<'_>, snapshot: Lsn) -> Option<Route> {
         self.inner.read().detached.route(table, at, snapshot)
     }
 
     /// Cuts a range around a position so that it does not overlap any range detached since `snapshot`. Only for
     /// positions for which [`Versions::route`] returns `None`.
-    pub(crate) fn clear_range(&self, table: TableId, at: At<'_>, snapshot: Lsn, key_range: &mut KeyRange) {
+    pub(crate) fn clear_range(&self, table: TableId, at: Position<'_>, snapshot: Lsn, key_range: &mut KeyRange) {
         self.inner.read().detached.clear_range(table, at, snapshot, key_range);
     }
 

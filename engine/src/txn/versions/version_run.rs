@@ -7,7 +7,7 @@ use crate::page::Record;
 use crate::txn::entry_arena::EntryArena;
 
 /// A run with more bytes of memory is dropped rather than kept for another batch.
-const MOST_REUSED: usize = 16 << 10;
+const MAX_REUSED: usize = 16 << 10;
 
 /// The before-images of one batch.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl VersionRun {
 
     /// True if the run has no large record, and so little memory that another run may use it.
     pub(crate) fn is_reusable(&self) -> bool {
-        !self.any_large && self.bytes() <= MOST_REUSED
+        !self.any_large && self.bytes() <= MAX_REUSED
     }
 
     pub(crate) fn table(&self) -> TableId {

@@ -38,7 +38,7 @@ fn lay_out<'b, T: IntKey>(codec: Codec, blocks: impl Iterator<Item = (Block<T>, 
 }
 
 /// A list of blocks under construction. Its last block is open: keys can be appended to it.
-pub(crate) struct Builder<T: IntKey> {
+pub(crate) struct IntegerBlocksBuilder<T: IntKey> {
     rule: BlockRule,
     /// Descriptors, each with the offset of the block's bytes in `body`.
     blocks: Vec<(Block<T>, usize)>,
@@ -49,9 +49,9 @@ pub(crate) struct Builder<T: IntKey> {
     broken: bool,
 }
 
-impl<T: IntKey> Builder<T> {
-    pub(super) fn new(rule: BlockRule) -> Builder<T> {
-        Builder { rule, blocks: Vec::new(), body: Vec::new(), used: 0, broken: false }
+impl<T: IntKey> IntegerBlocksBuilder<T> {
+    pub(super) fn new(rule: BlockRule) -> IntegerBlocksBuilder<T> {
+        IntegerBlocksBuilder { rule, blocks: Vec::new(), body: Vec::new(), used: 0, broken: false }
     }
 
     /// Returns the bytes that the list takes now.
@@ -76,7 +76,7 @@ impl<T: IntKey> Builder<T> {
         })
     }
 
-    /// Appends a key for which [`Builder::bytes_with`] is not `None`.
+    /// Appends a key for which [`IntegerBlocksBuilder::bytes_with`] is not `None`.
     #[inline]
     pub(super) fn push(&mut self, key: T) {
         if let Some((block, at)) = self.blocks.last_mut()

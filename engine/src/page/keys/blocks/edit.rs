@@ -1,7 +1,7 @@
 //! Changes a list of blocks in place: inserts a key, removes keys, splits and merges blocks, lays the list out again.
 //! The block of a key depends only on the key's value, so that redo repeats what commit did.
 
-use super::build::Builder;
+use super::build::IntegerBlocksBuilder;
 use super::codec::IntKey;
 use super::in_place;
 use super::index::{FRONT, Index, entry_bytes, is_packed};
@@ -277,7 +277,7 @@ pub(super) fn vacuumized<T: IntKey>(list: &[u8], place: EditState) -> Option<Vec
     for at in 0..index.len() {
         keys.extend_from_slice(index.decode(at, &mut block));
     }
-    let mut builder = Builder::<T>::new(place.rule);
+    let mut builder = IntegerBlocksBuilder::<T>::new(place.rule);
     for piece in pieces(place.rule, &keys, place.rule.most()) {
         builder.push_block(keys.get(piece).unwrap_or_default());
     }

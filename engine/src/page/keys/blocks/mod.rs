@@ -32,7 +32,7 @@ mod scheme;
 
 use super::scheme::{Build, List};
 use crate::base::bytes;
-use build::Builder;
+use build::IntegerBlocksBuilder;
 use codec::IntKey;
 use duramen_codec::Codec;
 use index::{Index, integer, push_key};
@@ -191,7 +191,7 @@ fn search<T: IntKey>(index: &Index<'_, T>, key: &[u8]) -> Result<usize, usize> {
 }
 
 fn bytes_of<T: IntKey>(index: &Index<'_, T>, rule: BlockRule, slots: Range<usize>) -> usize {
-    let mut builder = Builder::new(rule);
+    let mut builder = IntegerBlocksBuilder::new(rule);
     builder.take(index, slots);
     builder.bytes()
 }
@@ -199,14 +199,18 @@ fn bytes_of<T: IntKey>(index: &Index<'_, T>, rule: BlockRule, slots: Range<usize
 /// A list of blocks under construction.
 pub(crate) enum BlocksBuilder {
     /// Keys have 4 bytes.
-    Narrow(Builder<u32>),
+    Narrow(IntegerBlocksBuilder<u32>),
     /// Keys have 8 bytes.
-    Wide(Builder<u64>),
+    Wide(IntegerBlocksBuilder<u64>),
 }
 
 impl BlocksBuilder {
     pub(super) fn new(rule: BlockRule, wide: bool) -> BlocksBuilder {
-        if wide { BlocksBuilder::Wide(Builder::new(rule)) } else { BlocksBuilder::Narrow(Builder::new(rule)) }
+        if wide {
+            BlocksBuilder::Wide(IntegerBlocksBuilder::new(rule))
+        } else {
+            BlocksBuilder::Narrow(IntegerBlocksBuilder::new(rule))
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use duramen_codec::MAX_BLOCK;
 use std::ops::Range;
 
 /// Returns how many of `keys` go to the same block as the first.
-pub(super) fn together<T: IntKey>(index: &Index<'_, T>, keys: impl Iterator<Item = Option<T>>) -> usize {
+pub(super) fn count_in_one_block<T: IntKey>(index: &Index<'_, T>, keys: impl Iterator<Item = Option<T>>) -> usize {
     let mut keys = keys.peekable();
     let Some(first) = keys.peek().copied().flatten() else { return 0 };
     let next = index.block_of_key(first) + 1;
@@ -19,8 +19,8 @@ pub(super) fn together<T: IntKey>(index: &Index<'_, T>, keys: impl Iterator<Item
     keys.take_while(|key| key.is_some_and(|key| end.is_none_or(|end| key < end))).count()
 }
 
-/// Inserts keys that are [`together`], each at its slot of the list as it is now. Returns `None` and changes nothing if
-/// there is no room for all of them.
+/// Inserts keys that all go to one block, see [`count_in_one_block`], each at its slot of the list as it is now.
+/// Returns `None` and changes nothing if there is no room for all of them.
 pub(super) fn insert<T: IntKey>(list: &mut [u8], place: EditState, keys: &[(usize, T)]) -> EditResult {
     let index = place.index::<T>(list);
     let Some(&(_, first)) = keys.first().filter(|_| !index.is_empty()) else {

@@ -71,7 +71,7 @@ impl Scheme for BlocksScheme {
         0
     }
 
-    fn bare_len_is_valid(self, _len: usize) -> bool {
+    fn first_key_len_is_valid(self, _len: usize) -> bool {
         false
     }
 
@@ -106,10 +106,10 @@ impl Scheme for BlocksScheme {
         edit::put_all(list, &packed, place.used, place.room)
     }
 
-    fn together<'k>(self, list: &[u8], count: usize, suffixes: impl Iterator<Item = &'k [u8]>) -> usize {
+    fn count_in_one_block<'k>(self, list: &[u8], count: usize, suffixes: impl Iterator<Item = &'k [u8]>) -> usize {
         each_type!(self, T => {
             let index = Index::<T>::new(self.rule.codec(), list, count);
-            if count == 0 { 0 } else { run::together(&index, suffixes.map(integer)) }
+            if count == 0 { 0 } else { run::count_in_one_block(&index, suffixes.map(integer)) }
         })
     }
 

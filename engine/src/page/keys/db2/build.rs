@@ -1,7 +1,7 @@
 //! Builds a DB2 key list entry by entry, in order. Keys that are appended one by one get prefixes when the list has
 //! grown. Keys that are copied from another list keep the groups that they have there.
 
-use super::layout::{Keys, PrefixRun, optimize};
+use super::layout::{KeyBuffer, PrefixRun, optimize};
 use super::{Db2, DirectoryGroup, FIELD, GROUP, head_of};
 use crate::base::bytes;
 use crate::page::keys::Walked;
@@ -32,7 +32,7 @@ pub(crate) struct Db2Builder {
     groups: Vec<[u8; GROUP]>,
     prefixes: Vec<u8>,
     suffixes: SlottedBuilder,
-    keys: Keys,
+    keys: KeyBuffer,
     /// The prefix of the last group, and the origin of that group.
     prefix: Vec<u8>,
     origin: Option<Origin>,
@@ -55,7 +55,7 @@ impl Db2Builder {
             groups: Vec::new(),
             prefixes: Vec::new(),
             suffixes: SlottedBuilder::new(granule, bytes, false),
-            keys: Keys::of_about(bytes),
+            keys: KeyBuffer::of_about(bytes),
             prefix: Vec::new(),
             origin: None,
         }
@@ -134,7 +134,7 @@ impl Db2Builder {
     }
 
     /// Lays the list out again with these keys and these prefixes.
-    pub(super) fn lay_out(&mut self, keys: Keys, runs: &[PrefixRun]) {
+    pub(super) fn lay_out(&mut self, keys: KeyBuffer, runs: &[PrefixRun]) {
         self.groups.clear();
         self.prefixes.clear();
         self.prefix.clear();
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_paper_s_keys_are_as_documented() {
-        let mut keys = Keys::default();
+        let mut keys = KeyBuffer::default();
         for key in ["abcd", "abefg", "abexyz", "abfe", "bacd", "bcdmn"] {
             keys.push(|out| out.extend_from_slice(key.as_bytes()));
         }

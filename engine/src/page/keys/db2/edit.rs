@@ -1,6 +1,6 @@
 //! Changes a DB2 key list: in place as long as there is room, under other prefixes if there is none.
 
-use super::layout::{Keys, PrefixRun, optimize};
+use super::layout::{KeyBuffer, PrefixRun, optimize};
 use super::{Db2, Db2Builder, DirectoryGroup, FIELD, GROUP, directory, head_of, suffixes_at};
 use crate::base::bytes;
 use crate::page::keys::scheme::{Build, List};
@@ -143,7 +143,7 @@ fn place<'s>(view: &Db2<'_>, slot: usize, suffix: &'s [u8]) -> (usize, usize, &'
 /// Returns the whole list with the entry, under the best prefixes.
 fn laid_out(view: &Db2<'_>, state: KeyState, slot: usize, suffix: &[u8]) -> Vec<u8> {
     let (how, joined, _) = place(view, slot, suffix);
-    let mut keys = Keys::of_about(2 * state.room);
+    let mut keys = KeyBuffer::of_about(2 * state.room);
     let mut now = Vec::new();
     let mut groups = view.groups.iter().map(DirectoryGroup::of).enumerate().peekable();
     for old in 0..=view.count {

@@ -11,15 +11,15 @@ const ROUNDS: usize = 4;
 
 /// Adjacent keys in one buffer.
 #[derive(Default)]
-pub(super) struct Keys {
+pub(super) struct KeyBuffer {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Keys {
+impl KeyBuffer {
     /// Allocates memory for keys of about `bytes` bytes together.
-    pub(super) fn of_about(bytes: usize) -> Keys {
-        Keys { bytes: Vec::with_capacity(bytes), ends: Vec::with_capacity(bytes / 16) }
+    pub(super) fn of_about(bytes: usize) -> KeyBuffer {
+        KeyBuffer { bytes: Vec::with_capacity(bytes), ends: Vec::with_capacity(bytes / 16) }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -50,7 +50,7 @@ pub(super) struct PrefixRun {
 
 /// Keys and the length of the common prefix of each key and the one before.
 struct Planner<'k> {
-    keys: &'k Keys,
+    keys: &'k KeyBuffer,
     common: Vec<usize>,
     /// The most bytes that directory and prefixes may take.
     most: usize,
@@ -59,7 +59,7 @@ struct Planner<'k> {
 /// Returns the best of the keys' present runs and the results of the heuristics. An empty result means that no prefixes
 /// are used. `most` is the most bytes that directory and prefixes may take; the present runs may exceed it. The present
 /// runs are kept unless another choice is shorter, so that the list never grows because of a new choice.
-pub(super) fn optimize(keys: &Keys, now: &[PrefixRun], most: usize) -> Vec<PrefixRun> {
+pub(super) fn optimize(keys: &KeyBuffer, now: &[PrefixRun], most: usize) -> Vec<PrefixRun> {
     let common = (0..keys.len())
         .map(|index| index.checked_sub(1).map_or(0, |left| bytes::common_prefix(keys.key(left), keys.key(index))))
         .collect();
@@ -174,10 +174,10 @@ impl Planner<'_> {
         for boundary in 1..runs.len() {
             let prefix = self.common(first(boundary)).min(own(boundary - 1)).min(own(boundary));
             let (mut from, mut to) = (boundary - 1, boundary + 1);
-            while from > 0 && to - from < MOST && self.common(first(from)) >= prefix && own(from - 1) >= prefix {
+            while from > 0 && to - from < MAX_MERGED && self.common(first(from)) >= prefix && own(from - 1) >= prefix {
                 from -= 1;
             }
-            while to < runs.len() && to - from < MOST && self.common(first(to)) >= prefix && own(to) >= prefix {
+            while to < runs.len() && to - from < MAX_MERGED && self.common(first(to)) >= prefix && own(to) >= prefix {
                 to += 1;
             }
             let range = runs.get(from..to).unwrap_or_default();
@@ -238,7 +238,7 @@ impl Planner<'_> {
 }
 
 /// The most runs that one merge considers.
-const MOST: usize = 64;
+const MAX_MERGED: usize = 64;
 
 /// A merge of the runs `[from, to)` into one with one prefix.
 struct Merge {
@@ -252,15 +252,15 @@ struct Merge {
 mod tests {
     use super::*;
 
-    fn planner<'k>(keys: &'k Keys) -> Planner<'k> {
+    fn planner<'k>(keys: &'k KeyBuffer) -> Planner<'k> {
         let common = (0..keys.len())
             .map(|i| if i == 0 { 0 } else { bytes::common_prefix(keys.key(i - 1), keys.key(i)) })
             .collect();
         Planner { keys, common, most: 1000 }
     }
 
-    fn keys(all: &[&str]) -> Keys {
-        let mut keys = Keys::default();
+    fn keys(all: &[&str]) -> KeyBuffer {
+        let mut keys = KeyBuffer::default();
         all.iter().for_each(|key| keys.push(|out| out.extend_from_slice(key.as_bytes())));
         keys
     }

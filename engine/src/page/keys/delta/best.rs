@@ -12,13 +12,13 @@ use crate::page::keys::scheme::{EditResult, List};
 use crate::page::keys::{InsertPlan, KeyState};
 
 /// The bytes of a footer without a group; every list with entries has room for it.
-pub(crate) const LEAST_FOOTER: usize = 1;
+pub(crate) const MIN_FOOTER: usize = 1;
 /// The bytes of the fields after the offsets.
 const FIELDS: usize = 5;
 /// The least number of members: binary search in fewer saves nothing.
-const LEAST_MEMBERS: usize = 2;
+const MIN_MEMBERS: usize = 2;
 /// The greatest number of members, so that the number takes one byte.
-const MOST_MEMBERS: usize = 255;
+const MAX_MEMBERS: usize = 255;
 
 /// The best prefix group of a list. A list without a group has a value without members.
 #[derive(Clone, Copy, Default)]
@@ -39,7 +39,7 @@ pub(super) enum GroupPosition {
     Before,
     /// The key is after the last member: the slot after that member, the offset of the entry there, and the number of
     /// bytes that agree with the last member.
-    Behind(usize, usize, usize),
+    After(usize, usize, usize),
 }
 
 impl<'a> Best<'a> {
@@ -49,7 +49,7 @@ impl<'a> Best<'a> {
         let Some((&members, rest)) = list.split_last() else { return Some((Best::default(), 0)) };
         let members = usize::from(members);
         if members == 0 {
-            return Some((Best::default(), LEAST_FOOTER));
+            return Some((Best::default(), MIN_FOOTER));
         }
         let (rest, fields) = rest.split_last_chunk::<{ FIELDS - 1 }>()?;
         let (len, slot) = (usize::from(bytes::get_u16(fields, 0)), usize::from(bytes::get_u16(fields, 2)));
@@ -92,7 +92,7 @@ impl<'a> Best<'a> {
             }
             (None, Some(&last)) => {
                 let last = Self::entry(entries, last);
-                GroupPosition::Behind(slot, last.end(), last.agreed(entries, agreed, suffix))
+                GroupPosition::After(slot, last.end(), last.agreed(entries, agreed, suffix))
             }
             (None, None) => GroupPosition::Before,
         }
@@ -113,7 +113,7 @@ impl<'a> Best<'a> {
         let span = view.span_of(self.slot);
         let mut base = Vec::new();
         view.append(self.slot, &mut base);
-        if !self.is_in(span) || base != self.base || self.members.len() < LEAST_MEMBERS {
+        if !self.is_in(span) || base != self.base || self.members.len() < MIN_MEMBERS {
             return wrong;
         }
         let (mut at, mut most) = (view.offset(span, self.slot + 1), usize::MAX);
@@ -153,7 +153,7 @@ impl CandidateGroup {
             }
             if slot == span.first {
                 (run, most) = (CandidateGroup { slot, at: entry.end(), members: 0 }, usize::MAX);
-            } else if entry.shared <= most && run.members < MOST_MEMBERS {
+            } else if entry.shared <= most && run.members < MAX_MEMBERS {
                 run.members += 1;
                 most = entry.shared;
             } else {
@@ -180,17 +180,17 @@ fn put_footer(list: &mut [u8], end: usize, count: usize, grouped: bool, room: us
     end + footer.len()
 }
 
-/// Returns the footer of a list with entries. It has at most `room` bytes if `room` is at least [`LEAST_FOOTER`].
+/// Returns the footer of a list with entries. It has at most `room` bytes if `room` is at least [`MIN_FOOTER`].
 pub(super) fn footer(list: &[u8], count: usize, grouped: bool, room: usize) -> Vec<u8> {
     let view = Delta::new(list, count, grouped);
     let run = CandidateGroup::longest(&view);
     let mut footer = Vec::new();
-    if run.members >= LEAST_MEMBERS {
+    if run.members >= MIN_MEMBERS {
         view.append(run.slot, &mut footer);
     }
     let (len, spare) = (footer.len(), room.saturating_sub(footer.len() + FIELDS));
     let members = run.members.min(spare / 2);
-    if members < LEAST_MEMBERS {
+    if members < MIN_MEMBERS {
         return vec![0];
     }
     let mut at = run.at;
@@ -207,7 +207,7 @@ pub(super) fn footer(list: &[u8], count: usize, grouped: bool, room: usize) -> V
 /// Returns the state of the list without its footer, with room for the shortest footer.
 fn without_foot(list: &[u8], state: KeyState) -> KeyState {
     let footer = Best::of(bytes::slice(list, 0, state.bytes)).map_or(0, |(_, footer)| footer);
-    let room = state.room.saturating_sub(LEAST_FOOTER);
+    let room = state.room.saturating_sub(MIN_FOOTER);
     KeyState { bytes: state.bytes.saturating_sub(footer), room, ..state }
 }
 
@@ -229,7 +229,7 @@ pub(crate) fn plan(
 ) -> Result<InsertPlan, String> {
     let inner = without_foot(list, state);
     let plan = edit::plan(bytes::slice(list, 0, inner.bytes), inner, grouped, slot, suffix)?;
-    Ok(InsertPlan { bytes: plan.bytes + LEAST_FOOTER, ..plan })
+    Ok(InsertPlan { bytes: plan.bytes + MIN_FOOTER, ..plan })
 }
 
 /// See [`crate::page::keys::insert`]. The group is chosen again.

@@ -1,6 +1,6 @@
 //! Builds a prefix-delta key list entry by entry, in order.
 
-use super::best::{self, LEAST_FOOTER};
+use super::best::{self, MIN_FOOTER};
 use super::{DISTANCE, Delta, DeltaScheme, DirectoryGroup, GROUP, directory, entry_size};
 use crate::base::{bytes, varint};
 use crate::page::keys::scheme::Build;
@@ -45,7 +45,7 @@ impl DeltaBuilder {
 
     fn bytes_of(&self, groups: usize) -> usize {
         let directory = if self.grouped { directory::end(groups) } else { 0 };
-        let footer = if self.best { LEAST_FOOTER } else { 0 };
+        let footer = if self.best { MIN_FOOTER } else { 0 };
         directory + self.entries.len() + footer
     }
 

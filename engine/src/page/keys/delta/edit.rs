@@ -183,7 +183,7 @@ fn cut_group(list: &mut [u8], end: usize, index: usize, count: usize) {
 }
 
 /// The effect of a removal on the entry after it.
-struct Behind {
+struct RemovalEffect {
     /// The offset of the first removed entry.
     begin: usize,
     /// The offset from which the list stays unchanged.
@@ -195,35 +195,35 @@ struct Behind {
     starts: Option<usize>,
 }
 
-impl Behind {
-    fn find(view: &Delta<'_>, grouped: bool, from: usize, to: usize) -> Behind {
+impl RemovalEffect {
+    fn find(view: &Delta<'_>, grouped: bool, from: usize, to: usize) -> RemovalEffect {
         let begin = view.offset(view.span_of(from), from);
         if to >= view.count {
-            return Behind { begin, kept: view.entries.len(), coded: None, starts: None };
+            return RemovalEffect { begin, kept: view.entries.len(), coded: None, starts: None };
         }
         let span = view.span_of(to);
         let at = view.offset(span, to);
         if span.first == to {
-            return Behind { begin, kept: at, coded: None, starts: None };
+            return RemovalEffect { begin, kept: at, coded: None, starts: None };
         }
         let kept = DeltaEntry::at(view.entries, at).end();
         if to == from + 1
             && span.first < from
-            && let Some(coded) = Behind::without_one(view, span, begin, from)
+            && let Some(coded) = RemovalEffect::without_one(view, span, begin, from)
         {
             let kept = if coded.is_some() { kept } else { at };
-            return Behind { begin, kept, coded, starts: None };
+            return RemovalEffect { begin, kept, coded, starts: None };
         }
         let mut key = Vec::new();
         view.append(to, &mut key);
         if span.first >= from {
-            return Behind { begin, kept, coded: Some((0, key)), starts: grouped.then_some(span.index) };
+            return RemovalEffect { begin, kept, coded: Some((0, key)), starts: grouped.then_some(span.index) };
         }
         let mut before = Vec::new();
         view.append(from - 1, &mut before);
         let shared = bytes::common_prefix(&before, &key);
         key.drain(..shared);
-        Behind { begin, kept, coded: Some((shared, key)), starts: None }
+        RemovalEffect { begin, kept, coded: Some((shared, key)), starts: None }
     }
 
     /// Computes the effect of one removed entry on the entry after it, without building a key: the additional bytes
@@ -261,19 +261,19 @@ pub(crate) fn remove(list: &mut [u8], state: KeyState, grouped: bool, from: usiz
     let base = if grouped { entries_at(list) } else { 0 };
     let view = Delta::new(list, state.count, grouped);
     view.check_count(state.count)?;
-    let behind = Behind::find(&view, grouped, from, to);
-    let moved = behind.begin + behind.size();
-    view.check_end(behind.kept)?;
-    if moved > behind.kept {
+    let effect = RemovalEffect::find(&view, grouped, from, to);
+    let moved = effect.begin + effect.size();
+    view.check_end(effect.kept)?;
+    if moved > effect.kept {
         return Err(format!("a removal of slots {from} to {to} would make the list longer"));
     }
-    bytes::shift(list, base + behind.kept, state.bytes, base + moved);
-    if let Some((shared, rest)) = &behind.coded {
-        put_entry(list, base + behind.begin, *shared, rest);
+    bytes::shift(list, base + effect.kept, state.bytes, base + moved);
+    if let Some((shared, rest)) = &effect.coded {
+        put_entry(list, base + effect.begin, *shared, rest);
     }
-    let mut end = (state.bytes + moved).saturating_sub(behind.kept);
+    let mut end = (state.bytes + moved).saturating_sub(effect.kept);
     if grouped {
-        let dropped = GROUP * close_directory(list, from, to, &behind);
+        let dropped = GROUP * close_directory(list, from, to, &effect);
         bytes::shift(list, base, end, base - dropped);
         end -= dropped;
     }
@@ -282,9 +282,9 @@ pub(crate) fn remove(list: &mut [u8], state: KeyState, grouped: bool, from: usiz
 }
 
 /// Removes the groups of removed entries from the directory and moves the later ones. Returns how many are removed.
-fn close_directory(list: &mut [u8], from: usize, to: usize, behind: &Behind) -> usize {
+fn close_directory(list: &mut [u8], from: usize, to: usize, effect: &RemovalEffect) -> usize {
     let groups = directory::count(list);
-    let lost = behind.kept.saturating_sub(behind.begin + behind.size());
+    let lost = effect.kept.saturating_sub(effect.begin + effect.size());
     let mut left = 0;
     for index in 0..groups {
         let mut stays = true;
@@ -294,9 +294,9 @@ fn close_directory(list: &mut [u8], from: usize, to: usize, behind: &Behind) -> 
                 group.slot -= to - from;
                 group.offset = group.offset.saturating_sub(lost);
             } else if group.slot >= from {
-                stays = behind.starts == Some(index);
-                let head = behind.coded.as_ref().map_or(0, |(_, key)| head_of(key));
-                *group = DirectoryGroup { head, slot: from, offset: behind.begin };
+                stays = effect.starts == Some(index);
+                let head = effect.coded.as_ref().map_or(0, |(_, key)| head_of(key));
+                *group = DirectoryGroup { head, slot: from, offset: effect.begin };
             }
             field = *group;
         });

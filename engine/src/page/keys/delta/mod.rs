@@ -36,7 +36,7 @@ use std::cmp::Ordering;
 pub(super) const DISTANCE: usize = 10;
 /// The least bytes of an entry. It limits the number of entries of a hostile page, so that every loop over them ends
 /// soon.
-const LEAST: usize = 2;
+const MIN_ENTRY: usize = 2;
 
 /// Returns the bytes of an entry.
 #[inline(always)]
@@ -134,7 +134,7 @@ impl<'a> Delta<'a> {
     #[inline(always)]
     pub(super) fn new(list: &'a [u8], count: usize, grouped: bool) -> Delta<'a> {
         if !grouped {
-            let count = count.min(list.len() / LEAST);
+            let count = count.min(list.len() / MIN_ENTRY);
             return Delta { groups: &[], entries: list, count, grouped, has_best: false, best: Best::default() };
         }
         let front = entries_at(list);
@@ -143,7 +143,7 @@ impl<'a> Delta<'a> {
         Delta {
             groups,
             entries,
-            count: count.min(entries.len() / LEAST),
+            count: count.min(entries.len() / MIN_ENTRY),
             grouped,
             has_best: false,
             best: Best::default(),
@@ -293,7 +293,7 @@ impl<'a> List<'a> for Delta<'a> {
             match self.best.search(entries, suffix) {
                 GroupPosition::Here(found) => return found,
                 GroupPosition::Before => {}
-                GroupPosition::Behind(slot, end, common) => (first, at, agreed) = (slot, end, common),
+                GroupPosition::After(slot, end, common) => (first, at, agreed) = (slot, end, common),
             }
         }
         let mut wanted = suffix.get(agreed..).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The implementation of [`Scheme`] for the prefix-delta key lists: MyISAM's, and WiredTiger's with its ways to reach a
 //! key.
 
-use super::best::{self, LEAST_FOOTER};
+use super::best::{self, MIN_FOOTER};
 use super::{Delta, DeltaBuilder, edit};
 use crate::page::keys::scheme::{EditResult, Features, Scheme, insert_planned, own_bytes};
 use crate::page::keys::table::Parameter;
@@ -94,7 +94,7 @@ impl Scheme for DeltaScheme {
     }
 
     fn spare(self, _granule: usize) -> usize {
-        if self.best { LEAST_FOOTER } else { 0 }
+        if self.best { MIN_FOOTER } else { 0 }
     }
 
     fn is_changeable(self, list: &[u8], state: KeyState) -> bool {

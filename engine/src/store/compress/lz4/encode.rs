@@ -19,18 +19,18 @@ const MISSES_OF_STEP: usize = 32;
 const MISSES_OF_MATCH: usize = 16;
 
 /// The memory of the encoder, for one block after another.
-pub(in crate::store::compress) struct Encoder {
+pub(in crate::store::compress) struct Lz4Encoder {
     /// The last position of four bytes with this hash, modulo 2^16: no match may be further away.
     seen: Box<[u16; ENTRIES]>,
 }
 
-impl Default for Encoder {
-    fn default() -> Encoder {
-        Encoder { seen: Box::new([0; ENTRIES]) }
+impl Default for Lz4Encoder {
+    fn default() -> Lz4Encoder {
+        Lz4Encoder { seen: Box::new([0; ENTRIES]) }
     }
 }
 
-impl Encoder {
+impl Lz4Encoder {
     /// Compresses `bytes` into the front of `out`, and returns the length of the block. The bytes after it in `out` may
     /// be overwritten. `None` if the block has no room. The same bytes always give the same block.
     pub(in crate::store::compress) fn compress(&mut self, bytes: &[u8], out: &mut [u8]) -> Option<usize> {

@@ -9,7 +9,7 @@ mod encode;
 mod tests;
 
 pub(super) use decode::decompress;
-pub(super) use encode::Encoder;
+pub(super) use encode::Lz4Encoder;
 
 /// The least bytes of a match.
 const MIN_MATCH: usize = 4;

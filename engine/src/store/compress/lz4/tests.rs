@@ -25,7 +25,7 @@ fn repeated(unit: &[u8], len: usize) -> Vec<u8> {
 
 fn compressed(bytes: &[u8]) -> Vec<u8> {
     let mut block = vec![0; bytes.len() + bytes.len() / 255 + 16];
-    let len = Encoder::default().compress(bytes, &mut block).unwrap();
+    let len = Lz4Encoder::default().compress(bytes, &mut block).unwrap();
     block.truncate(len);
     block
 }
@@ -55,8 +55,8 @@ proptest! {
         let block = compressed(&bytes);
         let less = |len: usize| (len as f64 * part) as usize;
         let mut room = vec![0; less(block.len())];
-        prop_assert_eq!(Encoder::default().compress(&bytes, &mut room), None);
-        let exact = Encoder::default().compress(&bytes, &mut vec![0; block.len()]);
+        prop_assert_eq!(Lz4Encoder::default().compress(&bytes, &mut room), None);
+        let exact = Lz4Encoder::default().compress(&bytes, &mut vec![0; block.len()]);
         prop_assert_eq!(exact, Some(block.len()));
         if !bytes.is_empty() {
             prop_assert_eq!(decompressed(&block, less(bytes.len())), None);
@@ -91,7 +91,7 @@ fn agree(block: &[u8], room: usize) -> Result<(), TestCaseError> {
 
 #[test]
 fn the_encoder_keeps_nothing_of_the_block_before() {
-    let mut encoder = Encoder::default();
+    let mut encoder = Lz4Encoder::default();
     let mut rng = fastrand::Rng::with_seed(7);
     for len in [0, 1, 12, 13, 14, 100, 5_000, 70_000] {
         let bytes: Vec<u8> = (0..len).map(|_| rng.u8(..4)).collect();

@@ -6,7 +6,7 @@
 //! length the map remembers the lowest region that may have such a run, so that full regions are not searched again.
 //!
 //! A batch prefers few long runs to many short ones, so that few calls write it, with few blocks that are written in
-//! part: see [`Fit`], [`LONG_RUNS`] and [`LOOSE_PART`].
+//! part: see [`Fit`], [`LONG_RUNS`] and [`LOOSE_DIVISOR`].
 
 mod next_run;
 #[cfg(test)]
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 /// Regions that are looked at for a run that is long enough for several places, so that a large file does not delay a
 /// small batch.
-const MOST_REGIONS: usize = 512;
+const MAX_REGIONS: usize = 512;
 
 /// Which free runs a batch takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,9 +33,9 @@ pub(crate) enum Fit {
 /// The lengths in grains of the free runs that a batch prefers: at least 32 KiB of file, and else at least 16 KiB.
 const LONG_RUNS: [u32; 2] = [64, 32];
 
-/// A free run for several images is used only if it ends within the first `used + used / LOOSE_PART` grains of the
+/// A free run for several images is used only if it ends within the first `used + used / LOOSE_DIVISOR` grains of the
 /// file, so that the end of the file becomes free. Otherwise shorter runs nearer the start are used.
-const LOOSE_PART: u64 = 3;
+const LOOSE_DIVISOR: u64 = 3;
 
 /// The free map.
 #[derive(Debug)]
@@ -391,11 +391,11 @@ impl PlaceAllocator {
 
     /// Returns a free run of at least `size` grains; `size` is the first of `sizes`. It prefers one long run to many
     /// short ones, even if the long run makes the file longer. The long run must end at or before grain `end` and the
-    /// limit that [`LOOSE_PART`] sets. If there is no such run, it takes the lowest free run for one image. If there is
-    /// none either, it adds a region to the file.
+    /// limit that [`LOOSE_DIVISOR`] sets. If there is no such run, it takes the lowest free run for one image. If there
+    /// is none either, it adds a region to the file.
     fn run_for(&mut self, size: u32, sizes: &[u32], fit: Fit, end: u64) -> Extent {
         let total = sizes.iter().fold(0u32, |sum, &size| sum.saturating_add(size)).min(REGION).max(size);
-        let dense = (self.used + self.used / LOOSE_PART).min(end).min(MAX_GRAINS);
+        let dense = (self.used + self.used / LOOSE_DIVISOR).min(end).min(MAX_GRAINS);
         let together = match fit {
             Fit::Next => (0..LONG_RUNS.len()).find_map(|search| self.next_run(search, size, total, dense)),
             Fit::Lowest => self.lowest_run(size, total, dense),
@@ -410,7 +410,7 @@ impl PlaceAllocator {
     fn lowest_run(&mut self, least: u32, most: u32, limit: u64) -> Option<Extent> {
         let lengths = std::iter::successors(Some(most), |length| Some(length / 2)).take_while(|length| *length > least);
         for length in lengths {
-            let found = self.find(length, MOST_REGIONS);
+            let found = self.find(length, MAX_REGIONS);
             if let Some(first) = found.filter(|first| first + u64::from(length) <= limit) {
                 return Some(Extent { first, grains: u64::from(length) });
             }

@@ -4,7 +4,7 @@
 //! A run may also make the file longer although the file has shorter free runs. Without this rule the runs would be
 //! hardly longer than one image.
 
-use super::{MOST_REGIONS, PlaceAllocator, UsedRegion, join, split};
+use super::{MAX_REGIONS, PlaceAllocator, UsedRegion, join, split};
 use crate::store::table::place::Extent;
 use crate::store::table::region::REGION;
 
@@ -45,7 +45,7 @@ impl PlaceAllocator {
         let search = self.next_runs.get_mut(search)?;
         let least = search.least.min(most).max(size);
         let regions = split(limit).map_or(0, |(index, at)| index + usize::from(at > 0));
-        for _ in 0..MOST_REGIONS {
+        for _ in 0..MAX_REGIONS {
             // The region in which a search begins is looked at again at the end.
             if search.without > regions {
                 return None;

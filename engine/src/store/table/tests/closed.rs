@@ -141,7 +141,7 @@ fn replace(disk: &Arc<Failing>, change: impl FnOnce(&mut Vec<u8>)) {
     let directory = Directory::decode(&file.store_header()).unwrap();
     disk.write_at(place.extent().offset(), &bytes).unwrap();
     let map = Some(FreeMapPlace { len: bytes.len() as u64, crc: checksum(&bytes), ..place });
-    file.change().unwrap().write(meta(), Directory { map, ..directory }.encode()).unwrap();
+    file.begin_update().unwrap().write(meta(), Directory { map, ..directory }.encode()).unwrap();
 }
 
 /// Makes a used grain free, and a free one of its region used, so that all counts of the map stay right. False if the
@@ -233,7 +233,7 @@ fn a_map_that_lies_beyond_the_end_or_over_a_chunk_is_damage() {
     let place = directory.map.unwrap();
     let beyond = FreeMapPlace { first: disk.size().unwrap() / GRAIN as u64, ..place };
     for map in [beyond, FreeMapPlace { first: directory.first, ..place }, FreeMapPlace { len: u64::MAX, ..place }] {
-        file.change().unwrap().write(meta(), Directory { map: Some(map), ..directory }.encode()).unwrap();
+        file.begin_update().unwrap().write(meta(), Directory { map: Some(map), ..directory }.encode()).unwrap();
         assert!(matches!(open(&disk).map(|_| ()), Err(Error::CorruptMeta { .. })), "{map:?}");
     }
 }
@@ -268,7 +268,7 @@ fn rewrite_chunk(disk: &Arc<Failing>, change: impl FnOnce(&mut [u8])) {
     let groups = Location { crc: checksum(&locations), ..group }.encode();
     disk.write_at(directory.extent().offset(), &groups).unwrap();
     let directory = Directory { crc: checksum(&groups), ..directory };
-    file.change().unwrap().write(meta(), directory.encode()).unwrap();
+    file.begin_update().unwrap().write(meta(), directory.encode()).unwrap();
 }
 
 /// Asserts that reads of these pages fail with an error that contains `why`, and that writes of them fail, too.
@@ -317,7 +317,7 @@ fn a_chunk_with_a_page_that_does_not_exist_is_damage_when_it_is_read() {
     let disk = closed();
     let file = DatabaseFile::open(disk.clone(), Path::new("db")).unwrap();
     let directory = file.store_header();
-    file.change().unwrap().write(Meta { high_water: 600, ..meta() }, directory).unwrap();
+    file.begin_update().unwrap().write(Meta { high_water: 600, ..meta() }, directory).unwrap();
     drop(file);
     assert_refused(&disk, 512..PAGES, "all page ids are below 600");
 }

@@ -33,7 +33,7 @@ fn a_checkpoint_cuts_off_a_free_end_and_leaves_the_promised_room() {
     assert_eq!(store.stats().file_bytes, cut);
     let chunks = store.state.lock().chunk_counts();
     let free = store.space.lock().allocator.longest_places(cut / GRAIN as u64);
-    assert!(free >= store.places_for(chunks, 400) + relocate::LEAST_SPARE, "{free} places");
+    assert!(free >= store.places_for(chunks, 400) + relocate::MIN_SPARE, "{free} places");
     disk.set_room(cut);
     let seed = longest_seed();
     (5000..5400).for_each(|id| store.write(PageId(id), &sample(id, 1, seed)).unwrap());
@@ -61,7 +61,7 @@ fn a_free_end_that_is_small_stays() {
 
 #[test]
 fn room_that_was_promised_is_there_while_checkpoints_cut_the_file() {
-    const MOST: u64 = 4000;
+    const MAX_IMAGES: u64 = 4000;
     let disk = disk();
     let store = create(&disk);
     store.write(PageId(1), &sample(1, 1, 1)).unwrap();
@@ -78,7 +78,7 @@ fn room_that_was_promised_is_there_while_checkpoints_cut_the_file() {
         let is_enough = |round: u64| round >= 2000 && cuts.load(atomic::Ordering::Relaxed) > 10;
         for round in (0..1_000_000).take_while(|round| !is_enough(*round)) {
             // Three small promises let a checkpoint forget the large one.
-            let images = if round.is_multiple_of(4) { MOST } else { 10 };
+            let images = if round.is_multiple_of(4) { MAX_IMAGES } else { 10 };
             store.ensure_room(images).unwrap();
             let len = store.len.lock();
             let free = store.space.lock().allocator.longest_places(*len / GRAIN as u64);

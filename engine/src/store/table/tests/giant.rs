@@ -87,7 +87,7 @@ impl GiantDisk {
             assert!(disk.map.set(map).is_ok());
         }
         let file = DatabaseFile::create(StoreKind::Table.into(), disk.clone(), Path::new("db"), meta).unwrap();
-        file.change().unwrap().write(meta, directory.encode()).unwrap();
+        file.begin_update().unwrap().write(meta, directory.encode()).unwrap();
         file.write_meta(meta).unwrap();
         disk
     }

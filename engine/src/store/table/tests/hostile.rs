@@ -155,7 +155,7 @@ fn policies_that_are_not_in_the_order_of_their_tables_are_refused() {
         disk.resize(disk.size().unwrap().next_multiple_of(GRAIN as u64)).unwrap();
         let (len, policies) = (bytes.len() as u64, tables.len() as u32);
         let directory = Directory { first, len, crc: checksum(bytes), policies, dictionaries: 0, map: None };
-        store.file.change().unwrap().write(meta(), directory.encode()).unwrap();
+        store.file.begin_update().unwrap().write(meta(), directory.encode()).unwrap();
         drop(store);
         open(&disk).map(|store| store.compression().unwrap().policy_count())
     };
@@ -226,7 +226,7 @@ proptest! {
         let fixed = Location { crc: checksum(&locations), ..group }.encode();
         disk.write_at(directory.extent().offset(), &fixed).unwrap();
         directory.crc = checksum(&fixed);
-        store.file.change().unwrap().write(meta(), directory.encode()).unwrap();
+        store.file.begin_update().unwrap().write(meta(), directory.encode()).unwrap();
         if let Ok(store) = open(&disk) {
             let mut page = vec![0; PAGE_SIZE];
             for id in 0..256 {

@@ -34,7 +34,9 @@ impl Subject for TableStore {
         extents
             .extend((0..state.table.chunks()).filter_map(|index| state.table.ahead(index)).map(|at| at.place.extent()));
         let mut space = self.space.lock();
-        extents.extend(space.quarantine.iter().chain(&space.of_checkpoint).chain(space.reserved.values()));
+        extents.extend(
+            space.freed_at_next_checkpoint.iter().chain(&space.freed_at_this_checkpoint).chain(space.reserved.values()),
+        );
         extents.extend(directory.map.map(|map| map.extent()));
         extents.sort_unstable();
         for pair in extents.windows(2) {
@@ -54,7 +56,7 @@ impl Subject for TableStore {
 
 /// All chunks leave the memory that can, but one.
 pub(super) fn leave_memory(state: &mut PageTableState) {
-    // The first call clears the marks of use, the second removes the chunks.
+    // The first call clears the reference bits, the second removes the chunks.
     (0..2).for_each(|_| state.table.keep(1));
 }
 

@@ -13,19 +13,19 @@ const SIZE: usize = 8192;
 /// Changed pages.
 const CHANGED: u32 = 1000;
 /// Bytes of memory for each page: 2.6 in the free map, and what opening has used meanwhile.
-const MOST_MEMORY: f64 = 4.5;
+const MAX_MEMORY: f64 = 4.5;
 /// Bytes of memory for each page after chunks of the page table were used: a third of them stay, with 12.4 bytes a
 /// page.
-const MOST_MEMORY_LATER: f64 = 9.0;
+const MAX_MEMORY_LATER: f64 = 9.0;
 /// Bytes of memory for each page after a session that has filled the database. The free map is smaller.
-const MOST_MEMORY_FILLED: f64 = 8.0;
+const MAX_MEMORY_FILLED: f64 = 8.0;
 /// Bytes of the chunks that stay in memory when an opening decodes all of them.
 const KEPT_AT_OPENING: f64 = 12.4 / 12.0 * (16 << 20) as f64;
 /// Seconds of processor time of opening 2^21 pages of a closed database; 1.0 without a map. A machine under load needs
 /// more.
-const MOST_OPENING: f64 = 0.5;
+const MAX_OPENING: f64 = 0.5;
 /// Seconds of processor time of a checkpoint, whatever the size of the database. A machine under load needs far less.
-const MOST_SECONDS: f64 = 1.0;
+const MAX_SECONDS: f64 = 1.0;
 
 #[test]
 fn a_large_database_takes_little_memory_and_a_checkpoint_writes_changes_only() {
@@ -68,7 +68,7 @@ fn fill() {
     }
     let (memory, _) = begin.since(pages);
     println!("{pages} pages: {memory:.2} bytes of memory a page");
-    assert!(memory < MOST_MEMORY_FILLED, "{memory:.2} bytes of memory a page");
+    assert!(memory < MAX_MEMORY_FILLED, "{memory:.2} bytes of memory a page");
 }
 
 fn measure(has_map: bool) {
@@ -88,8 +88,8 @@ fn measure(has_map: bool) {
         "{pages} pages: {memory:.2} bytes of memory a page; opening takes {seconds:.3} s, {making:.3} s in the disk"
     );
     let kept = if has_map { 0.0 } else { KEPT_AT_OPENING / f64::from(pages) };
-    assert!(memory < MOST_MEMORY + kept, "{memory:.2} bytes of memory a page");
-    let most = if has_map { MOST_OPENING } else { 2.0 * MOST_OPENING } * f64::from(pages) / f64::from(1 << 21);
+    assert!(memory < MAX_MEMORY + kept, "{memory:.2} bytes of memory a page");
+    let most = if has_map { MAX_OPENING } else { 2.0 * MAX_OPENING } * f64::from(pages) / f64::from(1 << 21);
     assert!(seconds - making < most, "opening takes {seconds:.3} s, {making:.3} s in the disk");
     assert_eq!(store.stats().pages, u64::from(pages));
 
@@ -103,7 +103,7 @@ fn measure(has_map: bool) {
     let (_, seconds) = before.since(pages);
     let (memory, _) = opening.since(pages);
     println!("a look-up takes {:.0} ns; {memory:.2} bytes of memory a page then", seconds * 1e9 / f64::from(lookups));
-    assert!(memory < MOST_MEMORY_LATER.max(MOST_MEMORY + kept), "{memory:.2} bytes of memory a page");
+    assert!(memory < MAX_MEMORY_LATER.max(MAX_MEMORY + kept), "{memory:.2} bytes of memory a page");
 
     let changed: Vec<u32> = (0..CHANGED).map(|_| rng.u32(..pages)).collect();
     let page = |id| sample_of(SIZE, id, 150, u64::from(id));
@@ -116,7 +116,7 @@ fn measure(has_map: bool) {
     let groups = pages as usize / CHUNK_PAGES / GROUP_CHUNKS;
     let most = CHANGED as usize * CHUNK_BYTES + groups.min(CHANGED as usize) * GROUP_BYTES + groups * Location::BYTES;
     assert!(written <= (most + GRAIN) as u64, "a checkpoint writes {written} bytes");
-    assert!(seconds < MOST_SECONDS, "a checkpoint takes {seconds:.3} s of processor time");
+    assert!(seconds < MAX_SECONDS, "a checkpoint takes {seconds:.3} s of processor time");
 
     drop(store);
     let store = open();

@@ -10,7 +10,7 @@
 //! still begin there.
 
 use super::kept_events::RemovedVersions;
-use super::range_pieces::{At, Pieces, RangePiece, count_examined, cut_off_neighbours};
+use super::range_map::{Position, RangeMap, RangePiece, count_examined, cut_off_neighbours};
 use super::snapshots::Snapshots;
 use crate::base::{Lsn, PageId, TableId};
 use crate::tree::KeyRange;
@@ -40,7 +40,7 @@ pub(crate) struct Route {
 #[derive(Default)]
 pub(super) struct DetachedRanges {
     /// The groups of each table.
-    tables: HashMap<TableId, BTreeMap<Lsn, Pieces>>,
+    tables: HashMap<TableId, BTreeMap<Lsn, RangeMap>>,
     /// The tables of each group.
     groups: BTreeMap<Lsn, Vec<TableId>>,
     /// Groups of batches that a future snapshot may not assign.
@@ -73,25 +73,25 @@ impl DetachedRanges {
         self.unseen.insert(group);
     }
 
-    fn group_of(&mut self, table: TableId, group: Lsn) -> &mut Pieces {
+    fn group_of(&mut self, table: TableId, group: Lsn) -> &mut RangeMap {
         let DetachedRanges { tables, groups, .. } = self;
         tables.entry(table).or_default().entry(group).or_insert_with(|| {
             groups.entry(group).or_default().push(table);
-            Pieces::default()
+            RangeMap::default()
         })
     }
 
     /// The detached subtree in which `snapshot` finds a position, if it was detached since.
-    pub(crate) fn route(&self, table: TableId, at: At<'_>, snapshot: Lsn) -> Option<Route> {
+    pub(crate) fn route(&self, table: TableId, at: Position<'_>, snapshot: Lsn) -> Option<Route> {
         let groups = self.tables.get(&table)?;
         let mut own = KeyRange::default();
         for (_, pieces) in groups.range(snapshot..) {
-            match pieces.beside(at) {
+            match pieces.neighbours(at) {
                 [Some((lower, piece)), _] if at.is_before(piece.upper.as_ref()) => {
                     let range = KeyRange::between(lower, piece.upper.as_deref());
                     return Some(Route { root: piece.root, key_range: range.within(&own), until: piece.lsn });
                 }
-                beside => cut_off_neighbours(&mut own, beside),
+                neighbours => cut_off_neighbours(&mut own, neighbours),
             }
         }
         None
@@ -99,10 +99,10 @@ impl DetachedRanges {
 
     /// Cuts a range around a position so that it does not overlap any range detached since `snapshot`. Only for
     /// positions for which [`DetachedRanges::route`] returns `None`.
-    pub(crate) fn clear_range(&self, table: TableId, at: At<'_>, snapshot: Lsn, key_range: &mut KeyRange) {
+    pub(crate) fn clear_range(&self, table: TableId, at: Position<'_>, snapshot: Lsn, key_range: &mut KeyRange) {
         let groups = self.tables.get(&table);
         for (_, pieces) in groups.into_iter().flat_map(|groups| groups.range(snapshot..)) {
-            cut_off_neighbours(key_range, pieces.beside(at));
+            cut_off_neighbours(key_range, pieces.neighbours(at));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Tests of the detached ranges: which snapshots need them, and the work of many ranges.
 
 use super::*;
-use crate::txn::versions::range_pieces::work::EXAMINED;
+use crate::txn::versions::range_map::work::EXAMINED;
 use proptest::prelude::*;
 
 const TABLE: TableId = TableId(7);
@@ -53,12 +53,12 @@ impl Scene {
 
     /// The roots of all pieces, group by group.
     fn kept(&self) -> Vec<u32> {
-        let all = self.ranges.tables.values().flat_map(BTreeMap::values).flat_map(Pieces::all);
+        let all = self.ranges.tables.values().flat_map(BTreeMap::values).flat_map(RangeMap::all);
         all.map(|(_, piece)| piece.root.0).collect()
     }
 
     fn root(&self, key: &[u8], snapshot: Lsn) -> Option<u32> {
-        self.ranges.route(TABLE, At::Key(key), snapshot).map(|route| route.root.0)
+        self.ranges.route(TABLE, Position::Key(key), snapshot).map(|route| route.root.0)
     }
 }
 
@@ -96,17 +96,17 @@ fn detached_ranges_route_older_snapshots_only() {
     ranges.add(TABLE, Detached { lsn: Lsn(50), root: PageId(9), lower, upper });
     let (lower, upper) = (b"f".to_vec(), None);
     ranges.add(TABLE, Detached { lsn: Lsn(70), root: PageId(8), lower, upper });
-    let at = |at: At<'_>, snapshot| ranges.route(TABLE, at, Lsn(snapshot)).map(|route| route.root.0);
-    assert_eq!(at(At::Key(b"d"), 60), None);
-    assert_eq!(at(At::Key(b"a"), 40), None);
-    assert_eq!(at(At::Key(b"g"), 40), Some(9));
-    assert_eq!(at(At::Key(b"h"), 40), Some(8));
-    assert_eq!((at(At::Before(b"b"), 40), at(At::Before(b"h"), 40)), (None, Some(9)));
-    assert_eq!((at(At::End, 40), at(At::End, 80)), (Some(8), None));
-    let later = ranges.route(TABLE, At::Key(b"h"), Lsn(40)).unwrap();
+    let at = |at: Position<'_>, snapshot| ranges.route(TABLE, at, Lsn(snapshot)).map(|route| route.root.0);
+    assert_eq!(at(Position::Key(b"d"), 60), None);
+    assert_eq!(at(Position::Key(b"a"), 40), None);
+    assert_eq!(at(Position::Key(b"g"), 40), Some(9));
+    assert_eq!(at(Position::Key(b"h"), 40), Some(8));
+    assert_eq!((at(Position::Before(b"b"), 40), at(Position::Before(b"h"), 40)), (None, Some(9)));
+    assert_eq!((at(Position::End, 40), at(Position::End, 80)), (Some(8), None));
+    let later = ranges.route(TABLE, Position::Key(b"h"), Lsn(40)).unwrap();
     assert_eq!((later.key_range.lower.as_slice(), later.until), (b"h".as_slice(), Lsn(70)));
     let mut key_range = KeyRange { lower: Vec::new(), upper: None };
-    ranges.clear_range(TABLE, At::Key(b"a"), Lsn(40), &mut key_range);
+    ranges.clear_range(TABLE, Position::Key(b"a"), Lsn(40), &mut key_range);
     assert_eq!(key_range, KeyRange { lower: Vec::new(), upper: Some(b"b".to_vec()) });
 }
 
@@ -121,8 +121,8 @@ fn work(count: u32, range: impl Fn(u32) -> (u32, u32)) -> usize {
         scene.detach(&lower.to_be_bytes(), Some(&upper.to_be_bytes()));
         scene.prune(1024);
         let (key, mut key_range) = (lower.wrapping_mul(77).to_be_bytes(), KeyRange::default());
-        if scene.ranges.route(TABLE, At::Key(&key), held).is_none() {
-            scene.ranges.clear_range(TABLE, At::Key(&key), held, &mut key_range);
+        if scene.ranges.route(TABLE, Position::Key(&key), held).is_none() {
+            scene.ranges.clear_range(TABLE, Position::Key(&key), held, &mut key_range);
         }
         if turn % 64 == 0 {
             // A snapshot that is soon closed.
@@ -183,7 +183,7 @@ struct Naive(Vec<Detached>);
 
 impl Naive {
     /// The first range since `snapshot` that contains a position, without the parts that earlier ranges cover.
-    fn route(&self, at: At<'_>, snapshot: Lsn) -> Option<Route> {
+    fn route(&self, at: Position<'_>, snapshot: Lsn) -> Option<Route> {
         let since = || self.0.iter().filter(|range| range.lsn > snapshot);
         let found = since().find(|range| within(at, range))?;
         let mut key_range = KeyRange { lower: found.lower.clone(), upper: found.upper.clone() };
@@ -191,27 +191,27 @@ impl Naive {
         Some(Route { root: found.root, key_range, until: found.lsn })
     }
 
-    fn clear(&self, at: At<'_>, snapshot: Lsn) -> KeyRange {
+    fn clear(&self, at: Position<'_>, snapshot: Lsn) -> KeyRange {
         let mut key_range = KeyRange::default();
         self.0.iter().filter(|range| range.lsn > snapshot).for_each(|range| cut(&mut key_range, at, range));
         key_range
     }
 }
 
-fn within(at: At<'_>, Detached { lower, upper, .. }: &Detached) -> bool {
+fn within(at: Position<'_>, Detached { lower, upper, .. }: &Detached) -> bool {
     match at {
-        At::Key(key) => &**lower <= key && upper.as_deref().is_none_or(|upper| key < upper),
-        At::Before(key) => &**lower < key && upper.as_deref().is_none_or(|upper| key <= upper),
-        At::End => upper.is_none(),
+        Position::Key(key) => &**lower <= key && upper.as_deref().is_none_or(|upper| key < upper),
+        Position::Before(key) => &**lower < key && upper.as_deref().is_none_or(|upper| key <= upper),
+        Position::End => upper.is_none(),
     }
 }
 
 /// Cuts a range around a position so that it does not overlap a range that does not contain the position.
-fn cut(key_range: &mut KeyRange, at: At<'_>, range: &Detached) {
+fn cut(key_range: &mut KeyRange, at: Position<'_>, range: &Detached) {
     let left = match at {
-        At::Key(key) => key < &*range.lower,
-        At::Before(key) => key <= &*range.lower,
-        At::End => false,
+        Position::Key(key) => key < &*range.lower,
+        Position::Before(key) => key <= &*range.lower,
+        Position::End => false,
     };
     match &range.upper {
         _ if left && key_range.is_above(&range.lower) => key_range.upper = Some(range.lower.clone()),
@@ -254,7 +254,8 @@ proptest! {
             let yet = (scene.snapshots.visible().0..=scene.end).step_by(10).map(Lsn);
             for snapshot in open.iter().copied().chain(yet) {
                 let keys: Vec<[u8; 1]> = (0..=KEYS).map(|key| [key]).collect();
-                let positions = keys.iter().flat_map(|key| [At::Key(key), At::Before(key)]).chain([At::End]);
+                let positions =
+                    keys.iter().flat_map(|key| [Position::Key(key), Position::Before(key)]).chain([Position::End]);
                 for at in positions {
                     let wanted = naive.route(at, snapshot);
                     prop_assert_eq!(&scene.ranges.route(TABLE, at, snapshot), &wanted, "{:?} at {:?}", at, snapshot);

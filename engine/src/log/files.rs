@@ -18,7 +18,7 @@ use crate::base::Result;
 
 /// The files of a log on a volume.
 #[derive(Debug)]
-pub(super) struct LogSurvey {
+pub(super) struct LogFiles {
     /// The valid segments of this database, in the order of (epoch, start LSN, number).
     pub(super) ours: Vec<SegmentHeader>,
     /// Files whose creation was interrupted. They never contained a batch.
@@ -31,22 +31,22 @@ pub(super) struct LogSurvey {
     pub(super) highest: u32,
 }
 
-impl LogSurvey {
+impl LogFiles {
     /// Reads the header of every file with the prefix.
-    pub(super) fn take(config: &LogConfig) -> Result<LogSurvey> {
-        let mut survey = LogSurvey { ours: Vec::new(), cut: Vec::new(), spare: Vec::new(), damaged: None, highest: 0 };
+    pub(super) fn read(config: &LogConfig) -> Result<LogFiles> {
+        let mut files = LogFiles { ours: Vec::new(), cut: Vec::new(), spare: Vec::new(), damaged: None, highest: 0 };
         for number in segment::numbers(config)? {
-            survey.highest = number;
+            files.highest = number;
             match segment::inspect(config, number)? {
-                SegmentFile::Ours(header) => survey.ours.push(header),
-                SegmentFile::Spare => survey.spare.push(number),
+                SegmentFile::Ours(header) => files.ours.push(header),
+                SegmentFile::Spare => files.spare.push(number),
                 SegmentFile::Foreign | SegmentFile::Other => {}
-                SegmentFile::Cut => survey.cut.push(number),
-                SegmentFile::Damaged => survey.damaged = Some(number),
+                SegmentFile::Cut => files.cut.push(number),
+                SegmentFile::Damaged => files.damaged = Some(number),
             }
         }
-        survey.ours.sort_unstable_by_key(|header| (header.epoch, header.start, header.number));
-        Ok(survey)
+        files.ours.sort_unstable_by_key(|header| (header.epoch, header.start, header.number));
+        Ok(files)
     }
 
     /// The segments to read from `from` on, in order; none if no segment contains `from`.
@@ -92,8 +92,8 @@ mod tests {
             })
             .collect();
         ours.sort_unstable_by_key(|header| (header.epoch, header.start, header.number));
-        let survey = LogSurvey { ours, cut: Vec::new(), spare: Vec::new(), damaged: None, highest: 0 };
-        survey
+        let files = LogFiles { ours, cut: Vec::new(), spare: Vec::new(), damaged: None, highest: 0 };
+        files
             .plan(LogPosition { lsn: Lsn(from.0), epoch: from.1 })
             .iter()
             .map(|header| (header.epoch, header.start.0))

@@ -1,4 +1,4 @@
-//! [`Tally`]: the intermediate results for one column, and how the results of several threads are combined.
+//! [`Accumulator`]: the intermediate results for one column, and how the results of several threads are combined.
 
 use super::number::{Number, NumberType};
 use crate::base::{Error, Result};
@@ -99,7 +99,7 @@ fn mixed_types() -> ! {
 
 /// The intermediate results for a column.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct Accumulator {
     what: &'static str,
     needs: Needs,
     pub(super) count: u64,
@@ -113,15 +113,15 @@ pub(super) struct Tally {
     bottom: BinaryHeap<Number>,
 }
 
-impl Tally {
-    pub(super) fn new(what: &'static str, of: Option<NumberType>, needs: Needs) -> Tally {
+impl Accumulator {
+    pub(super) fn new(what: &'static str, of: Option<NumberType>, needs: Needs) -> Accumulator {
         let sum = match of {
             Some(NumberType::Signed(_)) => Sum::Signed(0, 0),
             Some(NumberType::Float(_)) => Sum::Float(0.0),
             _ => Sum::Unsigned(0, 0),
         };
         let (distinct, top, bottom) = (BTreeSet::new(), BinaryHeap::new(), BinaryHeap::new());
-        Tally { what, needs, count: 0, sum, min: None, max: None, distinct, top, bottom }
+        Accumulator { what, needs, count: 0, sum, min: None, max: None, distinct, top, bottom }
     }
 
     /// Adds a number.
@@ -174,7 +174,7 @@ impl Tally {
     }
 
     /// Adds the results of another thread.
-    pub(super) fn join(&mut self, other: Tally) {
+    pub(super) fn join(&mut self, other: Accumulator) {
         self.count += other.count;
         self.sum.join(other.sum);
         for extreme in [other.min, other.max].into_iter().flatten() {

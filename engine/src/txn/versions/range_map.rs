@@ -1,4 +1,5 @@
-//! Pieces of key ranges that do not overlap, and search for the neighbours of a position.
+//! [`RangeMap`]: key ranges that do not overlap, each with the subtree that was detached there. It finds the neighbours
+//! of a position.
 
 use crate::base::{Lsn, PageId};
 use crate::tree::KeyRange;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 
 /// A position at a key or between keys.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum At<'k> {
+pub(crate) enum Position<'k> {
     /// At this key.
     Key(&'k [u8]),
     /// Right before this key.
@@ -17,34 +18,34 @@ pub(crate) enum At<'k> {
     End,
 }
 
-/// A border of ranges.
-type Border = Arc<[u8]>;
+/// A key at which a range begins or ends.
+type BoundKey = Arc<[u8]>;
 
-/// A part of a range that was detached, without its lower border.
+/// A part of a range that was detached, without its lower bound.
 #[derive(Clone, Debug)]
 pub(crate) struct RangePiece {
-    /// The upper border. `None`: the piece has no end.
-    pub(crate) upper: Option<Border>,
+    /// The upper bound. `None`: the piece has no end.
+    pub(crate) upper: Option<BoundKey>,
     pub(crate) lsn: Lsn,
     pub(crate) root: PageId,
 }
 
-/// The neighbours of a position, with their lower borders: the last piece that begins at it or left of it, and the
-/// first right of it.
-type Beside<'p> = [Option<(&'p Border, &'p RangePiece)>; 2];
+/// The neighbours of a position, with their lower bounds: the last piece that begins at it or left of it, and the first
+/// right of it.
+type Neighbours<'p> = [Option<(&'p BoundKey, &'p RangePiece)>; 2];
 
-/// Pieces, ordered by their borders.
+/// A map of key ranges that do not overlap, ordered by their lower bounds.
 #[derive(Default)]
-pub(crate) struct Pieces {
-    /// The pieces, by their lower borders.
-    pieces: BTreeMap<Border, RangePiece>,
+pub(crate) struct RangeMap {
+    /// The pieces, by their lower bounds.
+    pieces: BTreeMap<BoundKey, RangePiece>,
     /// The ranges that the pieces cover or have covered, with adjacent ranges merged. So a range over many pieces is
     /// added without a search through each of them.
-    covered: BTreeMap<Border, Option<Border>>,
+    covered: BTreeMap<BoundKey, Option<BoundKey>>,
     bytes: usize,
 }
 
-impl Pieces {
+impl RangeMap {
     /// True if there are no pieces.
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
@@ -56,7 +57,7 @@ impl Pieces {
     }
 
     /// Adds those parts of a range that are not covered.
-    pub(crate) fn add(&mut self, lower: Border, range: RangePiece) {
+    pub(crate) fn add(&mut self, lower: BoundKey, range: RangePiece) {
         if range.upper.as_ref().is_some_and(|upper| *upper <= lower) {
             return;
         }
@@ -65,7 +66,7 @@ impl Pieces {
         // The range from `start` to `at` is covered.
         let (mut start, mut at) = (lower.clone(), lower);
         if let Some((first, end)) = before.map(|(first, end)| (first.clone(), end.clone())) {
-            let Some(end) = end.filter(|end| ends_behind(range.upper.as_ref(), end)) else { return };
+            let Some(end) = end.filter(|end| extends_beyond(range.upper.as_ref(), end)) else { return };
             self.covered.remove(&first);
             (start, at) = (first, end);
         }
@@ -82,20 +83,20 @@ impl Pieces {
             }
             self.covered.remove(&next);
             match end {
-                Some(end) if ends_behind(range.upper.as_ref(), &end) => at = end,
+                Some(end) if extends_beyond(range.upper.as_ref(), &end) => at = end,
                 end => break end,
             }
         };
         self.covered.insert(start, end);
     }
 
-    fn insert(&mut self, lower: Border, piece: RangePiece) {
+    fn insert(&mut self, lower: BoundKey, piece: RangePiece) {
         self.bytes += piece.bytes(&lower);
         self.pieces.insert(lower, piece);
     }
 
     /// Removes and returns the last piece. Its range stays covered.
-    pub(crate) fn pop_last(&mut self) -> Option<(Border, RangePiece)> {
+    pub(crate) fn pop_last(&mut self) -> Option<(BoundKey, RangePiece)> {
         let (lower, piece) = self.pieces.pop_last()?;
         self.bytes -= piece.bytes(&lower);
         Some((lower, piece))
@@ -103,17 +104,17 @@ impl Pieces {
 
     /// All pieces.
     #[cfg(test)]
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&Border, &RangePiece)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&BoundKey, &RangePiece)> {
         self.pieces.iter()
     }
 
     /// The neighbours of a position.
-    pub(super) fn beside(&self, at: At<'_>) -> Beside<'_> {
+    pub(super) fn neighbours(&self, at: Position<'_>) -> Neighbours<'_> {
         count_examined();
         let (left, right) = match at {
-            At::Key(key) => (Bound::Included(key), Bound::Excluded(key)),
-            At::Before(key) => (Bound::Excluded(key), Bound::Included(key)),
-            At::End => return [self.pieces.last_key_value(), None],
+            Position::Key(key) => (Bound::Included(key), Bound::Excluded(key)),
+            Position::Before(key) => (Bound::Excluded(key), Bound::Included(key)),
+            Position::End => return [self.pieces.last_key_value(), None],
         };
         let left = self.pieces.range::<[u8], _>((Bound::Unbounded, left)).next_back();
         [left, self.pieces.range::<[u8], _>((right, Bound::Unbounded)).next()]
@@ -123,25 +124,25 @@ impl Pieces {
 impl RangePiece {
     /// Bytes of memory of a piece, with its part of the covered ranges.
     fn bytes(&self, lower: &[u8]) -> usize {
-        2 * (size_of::<RangePiece>() + size_of::<Border>())
+        2 * (size_of::<RangePiece>() + size_of::<BoundKey>())
             + lower.len()
             + self.upper.as_ref().map_or(0, |key| key.len())
     }
 }
 
-impl At<'_> {
-    /// True if the position is left of `upper`. The caller knows that it is right of the lower border.
-    pub(super) fn is_before(&self, upper: Option<&Border>) -> bool {
+impl Position<'_> {
+    /// True if the position is left of `upper`. The caller knows that it is right of the lower bound.
+    pub(super) fn is_before(&self, upper: Option<&BoundKey>) -> bool {
         upper.is_none_or(|upper| match *self {
-            At::Key(key) => key < &**upper,
-            At::Before(key) => key <= &**upper,
-            At::End => false,
+            Position::Key(key) => key < &**upper,
+            Position::Before(key) => key <= &**upper,
+            Position::End => false,
         })
     }
 }
 
 /// Cuts a range around a position so that it does not overlap the neighbours of the position.
-pub(super) fn cut_off_neighbours(key_range: &mut KeyRange, [left, right]: Beside<'_>) {
+pub(super) fn cut_off_neighbours(key_range: &mut KeyRange, [left, right]: Neighbours<'_>) {
     if let Some(upper) = left.and_then(|(_, piece)| piece.upper.as_deref())
         && *upper > *key_range.lower
     {
@@ -154,14 +155,14 @@ pub(super) fn cut_off_neighbours(key_range: &mut KeyRange, [left, right]: Beside
     }
 }
 
-/// True if a range that ends at `end` reaches `border`.
-fn reaches(end: Option<&Border>, border: &Border) -> bool {
-    end.is_none_or(|end| end >= border)
+/// True if a range that ends at `end` reaches `bound`.
+fn reaches(end: Option<&BoundKey>, bound: &BoundKey) -> bool {
+    end.is_none_or(|end| end >= bound)
 }
 
-/// True if a range that ends at `end` extends beyond `border`.
-fn ends_behind(end: Option<&Border>, border: &Border) -> bool {
-    end.is_none_or(|end| end > border)
+/// True if a range that ends at `end` extends beyond `bound`.
+fn extends_beyond(end: Option<&BoundKey>, bound: &BoundKey) -> bool {
+    end.is_none_or(|end| end > bound)
 }
 
 /// Counts the examination of a piece, a group or a covered range, for tests.
