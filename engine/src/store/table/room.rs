@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 /// Least and most bytes by which the file grows at once; between them a part of its length.
 const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
-const GROWTH_PART: u64 = 32;
+const GROWTH_DIVISOR: u64 = 32;
 
 /// Bytes of the file in a region of the free map.
 const REGION_LEN: u64 = REGION as u64 * GRAIN as u64;
@@ -50,7 +50,7 @@ impl TableStore {
         if *len < needed {
             // Whole regions, so that `longest_places` has no part of a region to look at.
             let generous =
-                (needed + (*len / GROWTH_PART).clamp(*GROWTH.start(), *GROWTH.end())).next_multiple_of(REGION_LEN);
+                (needed + (*len / GROWTH_DIVISOR).clamp(*GROWTH.start(), *GROWTH.end())).next_multiple_of(REGION_LEN);
             let reserved = match self.file.disk().reserve(generous) {
                 Err(Error::Full { .. }) => self.file.disk().reserve(needed).map(|()| needed),
                 reserved => reserved.map(|()| generous),
