@@ -158,6 +158,23 @@ fn device_time_is_the_sum_of_calls_blocks_bytes_and_seeks() {
 }
 
 #[test]
+fn a_read_continues_the_call_that_ended_in_its_first_block() {
+    let (drive, disk) = drive();
+    disk.write_as(WriteKind::Page, 0, &random(11, 6 * BLOCK)).unwrap();
+    let mut seeks = Vec::new();
+    // To the front, from the end of the last block, from within it, the same bytes again, and back.
+    for (at, len) in [(0, 4096), (4096, 1000), (5096, 5000), (5096, 5000), (0, 10)] {
+        let before = drive.counts();
+        disk.read_at(at, &mut vec![0; len]).unwrap();
+        seeks.push(drive.counts().since(&before).read.seeks);
+    }
+    assert_eq!(seeks, [1, 0, 0, 1, 1]);
+    let before = drive.counts();
+    disk.write_as(WriteKind::Page, 0, &[1; BLOCK]).unwrap(); // the block that was read before
+    assert_eq!(drive.counts().since(&before).all_written().seeks, 1);
+}
+
+#[test]
 fn a_database_on_the_drive_gives_each_write_its_kind() {
     let drive = Arc::new(DriveVolume::new(Arc::new(MemoryVolume::new())));
     let of = duramen::TableDef::<u64, u64>::new("numbers");

@@ -12,7 +12,8 @@ const KINDS: usize = WriteKind::ALL.len();
 pub struct Traffic {
     /// The number of calls. Neighbouring blocks of the log that one sync writes are one call.
     pub calls: u64,
-    /// The number of calls that do not continue where the call before ended.
+    /// The number of calls that do not continue where the call before ended. A read may begin in the last block of the
+    /// call before it: the drive still has that block.
     pub seeks: u64,
     /// Bytes of whole blocks, before compression.
     pub logical_bytes: u64,
@@ -122,11 +123,16 @@ impl Meter {
     }
 
     pub(super) fn written(&self, kind: WriteKind, call: Call) {
-        self.state.lock().count(call, |counts| &mut counts.written[kind as usize]);
+        let mut state = self.state.lock();
+        let continues = state.position == (call.file, call.first);
+        state.count(call, continues, |counts| &mut counts.written[kind as usize]);
     }
 
     pub(super) fn read(&self, call: Call) {
-        self.state.lock().count(call, |counts| &mut counts.read);
+        let mut state = self.state.lock();
+        let (file, end) = state.position;
+        let continues = file == call.file && (end == call.first || end == call.first + 1);
+        state.count(call, continues, |counts| &mut counts.read);
     }
 
     /// Counts a sync. `log` is true if it wrote blocks of the log.
@@ -142,12 +148,11 @@ impl Meter {
 }
 
 impl CountState {
-    fn count(&mut self, call: Call, of: impl Fn(&mut DriveCounts) -> &mut Traffic) {
-        let seeks = u64::from(self.position != (call.file, call.first));
+    fn count(&mut self, call: Call, continues: bool, of: impl Fn(&mut DriveCounts) -> &mut Traffic) {
         self.position = (call.file, call.first + call.blocks);
         let traffic = of(&mut self.counts);
         traffic.calls += 1;
-        traffic.seeks += seeks;
+        traffic.seeks += u64::from(!continues);
         traffic.logical_bytes += call.blocks * super::file::BLOCK;
         traffic.physical_bytes += call.physical;
         traffic.aligned_bytes += call.physical.next_multiple_of(super::file::BLOCK);
