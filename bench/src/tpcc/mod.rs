@@ -252,6 +252,10 @@ mod tests {
             assert!(none["tpm"].as_f64().is_some_and(|tpm| tpm > 100.0), "{none}");
             assert!(none["saved"].as_f64().is_some_and(|saved| saved.abs() < 0.25), "{none}");
             assert_eq!(none["work"]["compressed_pages"], 0);
+            for of in ["read", "write"] {
+                let [calls, seeks] = ["calls", "seeks"].map(|what| none["work"][format!("{of}_{what}")].as_u64());
+                assert!(seeks > Some(0) && seeks <= calls, "{of}: {none}");
+            }
             let (devices, payment) = (&none["devices"], &none["kinds"]["payment"]);
             assert!(devices["sata-ssd"]["tpm"].as_f64() > devices["hard-disk"]["tpm"].as_f64(), "{none}");
             assert!(payment["lock_wait_ms"].is_number() && payment["p99_ms"].as_f64() > Some(0.01), "{none}");

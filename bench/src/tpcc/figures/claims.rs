@@ -63,6 +63,9 @@ pub(super) enum Measure {
     LoadingCoding,
     /// How much of the processors is in use while loading, in percent.
     LoadingUse(Device),
+    /// The seeks of a transaction.
+    ReadSeeks,
+    WriteSeeks,
 }
 
 impl claims::Measure<Run> for Measure {
@@ -70,7 +73,8 @@ impl claims::Measure<Run> for Measure {
         let object = results.get(run)?;
         let get = |path: &str| object.pointer(path).and_then(Value::as_f64);
         let on = |device: Device, path: &str| get(&format!("/devices/{}/{path}", device.model().name));
-        let a_transaction = |seconds: f64| Some(1000.0 * seconds / get("/transactions")?);
+        let a_transaction = |total: f64| Some(total / get("/transactions")?);
+        let milliseconds = |seconds: f64| a_transaction(1000.0 * seconds);
         let table = |name: &str| object["tables"].as_array()?.iter().find(|table| table["name"] == name);
         match self {
             Measure::Tpm(device) => on(device, "tpm"),
@@ -80,14 +84,16 @@ impl claims::Measure<Run> for Measure {
             Measure::TableSaved(name) => Some(100.0 * table(name)?["saved"].as_f64()?),
             Measure::TableSize(name) => Some(1.0 - table(name)?["saved"].as_f64()?),
             Measure::IsCompressed(name) => Some(f64::from(u8::from(table(name)?["compressed"].as_bool()?))),
-            Measure::Response(device) => a_transaction(on(device, "work/seconds")? * get("/workload/connections")?),
+            Measure::Response(device) => milliseconds(on(device, "work/seconds")? * get("/workload/connections")?),
             Measure::LockWait => get("/each_transaction_ms/lock_wait"),
-            Measure::FileIo(device) => a_transaction(on(device, "work/latency_seconds")?),
+            Measure::FileIo(device) => milliseconds(on(device, "work/latency_seconds")?),
             Measure::Coding => {
                 Some(get("/each_transaction_ms/compression")? + get("/each_transaction_ms/decompression")?)
             }
             Measure::LoadingCoding => get("/load/compress_seconds"),
             Measure::LoadingUse(device) => Some(100.0 * on(device, "load/processor_use")?),
+            Measure::ReadSeeks => a_transaction(get("/work/read_seeks")?),
+            Measure::WriteSeeks => a_transaction(get("/work/write_seeks")?),
         }
     }
 }
@@ -96,3 +102,21 @@ impl claims::Measure<Run> for Measure {
 pub(super) type Number = claims::Number<Measure, Run>;
 pub(super) type Asked = claims::Asked<Measure, Run>;
 pub(super) type Claim = claims::Claim<Measure, Run>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::Measure as _;
+    use serde_json::json;
+
+    #[test]
+    fn seeks_are_those_of_a_transaction() {
+        let run = Run::standard(crate::tpcc::figures::runs::Method::None);
+        let result = json!({ "transactions": 4, "work": { "read_seeks": 10, "write_seeks": 2 } });
+        let results = Results::from([(run, result)]);
+        assert_eq!(
+            [Measure::ReadSeeks, Measure::WriteSeeks].map(|measure| measure.of(&run, &results)),
+            [Some(2.5), Some(0.5)]
+        );
+    }
+}
