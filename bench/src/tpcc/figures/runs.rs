@@ -22,6 +22,8 @@ pub(super) enum Method {
     Spill,
     /// The same with LZ4.
     Lz4,
+    /// *A* with Zstandard, each page in a place that fits it.
+    Fit,
 }
 
 /// One run.
@@ -51,17 +53,19 @@ impl Run {
     /// Returns the options of the benchmark.
     pub(super) fn options(&self, args: &Args, seed: u64) -> tpcc::Args {
         let page = short(tpcc::PAGE.0);
+        let (half, quarter) = (Target::Bytes(page / 2), Target::Bytes(page / 4));
         let (strategy, compression, target, overflow) = match self.method {
-            Method::None => (Strategy::None, Compression::Zlib(6), page / 2, Overflow::Spill),
-            Method::All => (Strategy::All, Compression::Zlib(6), page / 2, Overflow::Split),
-            Method::Selective => (Strategy::SELECTIVE, Compression::Zlib(6), page / 2, Overflow::Spill),
-            Method::Small => (Strategy::All, Compression::Zlib(6), page / 4, Overflow::Split),
-            Method::Spill => (Strategy::All, Compression::Zlib(6), page / 2, Overflow::Spill),
-            Method::Lz4 => (Strategy::All, Compression::Lz4, page / 2, Overflow::Spill),
+            Method::None => (Strategy::None, Compression::Zlib(6), half, Overflow::Spill),
+            Method::All => (Strategy::All, Compression::Zlib(6), half, Overflow::Split),
+            Method::Selective => (Strategy::SELECTIVE, Compression::Zlib(6), half, Overflow::Spill),
+            Method::Small => (Strategy::All, Compression::Zlib(6), quarter, Overflow::Split),
+            Method::Spill => (Strategy::All, Compression::Zlib(6), half, Overflow::Spill),
+            Method::Lz4 => (Strategy::All, Compression::Lz4, half, Overflow::Spill),
+            Method::Fit => (Strategy::All, Compression::Zstd(3), Target::Fit, Overflow::Spill),
         };
         let (rows, compression, target) = match self.is_lean {
             true => (Encoding::Lean, Compression::Zstd(3), Target::Fit),
-            false => (Encoding::Innodb, compression, Target::Bytes(target)),
+            false => (Encoding::Innodb, compression, target),
         };
         let (warehouses, seconds, warmup, scale) = match args.quick {
             true => (2, 1, 0, 50),
@@ -102,6 +106,7 @@ impl fmt::Display for Run {
             Method::Small => "all, 4 KiB",
             Method::Spill => "all, spill",
             Method::Lz4 => "all, LZ4, spill",
+            Method::Fit => "all, Zstandard, fit",
         };
         let (mix, rows) =
             (if self.reads { "read" } else { "standard" }, if self.is_lean { "lean" } else { "InnoDB's" });
