@@ -51,7 +51,7 @@ impl Pool {
     pub(super) fn evict(&self) -> Result<(u32, LatchedFrame<'_>)> {
         let full = Error::CacheFull { frames: self.capacity() };
         let Some(backing) = &self.backing else { return Err(full) };
-        let mut round = 0;
+        let (mut round, mut log_error) = (0, None);
         while round < ROUNDS {
             let mut sweep = Sweep::default();
             for _ in 0..TURNS * self.capacity() {
@@ -59,7 +59,8 @@ impl Pool {
                     return Ok(taken);
                 }
             }
-            match sweep.error.or(sweep.log_error) {
+            log_error = sweep.log_error;
+            match sweep.error {
                 Some(error) => return Err(error),
                 // However long the device takes: the writing thread needs no latch of this one.
                 None if sweep.is_writing => self.await_written(),
@@ -74,7 +75,7 @@ impl Pool {
                 }
             }
         }
-        Err(full)
+        Err(log_error.unwrap_or(full))
     }
 
     /// The next frame that the hand of the clock comes to, with its number.

@@ -6,8 +6,8 @@
 //! used and changed. So a frame is looked at again when it is taken, and is passed over if its page is in use again.
 //!
 //! The writers move the hand of the clock, so they write the dirty pages that would be evicted next. A page is written
-//! only if its log is durable. Once in a turn of the hand a writer syncs the log, so that the pages that the hand comes
-//! to later have a durable log.
+//! only if its log is durable. So a writer syncs the log after each turn of the hand, when the free list is full or
+//! when too few pages can be written.
 //!
 //! The free list is an eighth of the cache, but at most 16 MiB. A thread that takes a frame and finds less than half of
 //! the list left wakes a writer. The writer adds up to 1 MiB of frames at a time, writes the dirty pages among them
@@ -205,7 +205,7 @@ impl Pool {
         let Some(backing) = &self.backing else { return Ok(0) };
         let missing = self.free_target().saturating_sub(self.free_len()).min(self.group_pages());
         if missing == 0 {
-            // Not between two groups of pages: the list could run empty during the sync.
+            // Not earlier: the list could run empty during the sync.
             self.sync_log_after_a_turn(backing)?;
             return Ok(0);
         }
@@ -213,6 +213,8 @@ impl Pool {
         let (mut added, waits) = self.add_frames(backing, missing, looks)?;
         if added == 0 && waits && self.sync_log(backing)? {
             added = self.add_frames(backing, missing, looks)?.0;
+        } else if added < missing && waits {
+            self.sync_log_after_a_turn(backing)?;
         }
         Ok(added)
     }

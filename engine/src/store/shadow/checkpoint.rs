@@ -164,7 +164,7 @@ impl ShadowStore {
         }
     }
 
-    /// Adds the ranges of a page that are not needed to `ranges`, and clears the mark that the page waits for a trim.
+    /// Adds the ranges of a page that are not needed to `ranges`, and notes that the page no longer waits for a trim.
     fn add_unneeded_ranges(&self, state: &mut ShadowState, id: PageId, ranges: &mut Vec<Range<u64>>) {
         let now = state.pages.get(id);
         if !now.waits_for_trim() {

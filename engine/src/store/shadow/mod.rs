@@ -319,7 +319,9 @@ impl StoreReads for ShadowStore {
                 return Ok(None);
             }
             if let Some(changed) = changed {
-                return Page::check(page, id).map(|_| Some(changed));
+                Page::check(page, id)?;
+                self.state.lock().pages.note_checked(id, state);
+                return Ok(Some(changed));
             }
             if let Some(parts) = self.read_beside_writers(id, state, || self.read_image(id, state, page))? {
                 return Ok(Some(parts));

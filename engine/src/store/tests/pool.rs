@@ -11,6 +11,7 @@ on_each_store! {
     pages_with_a_durable_log_are_evicted_when_the_log_cannot_be_synced
     clean_pages_go_before_changed_ones
     the_writers_leave_nothing_to_write_for_eviction
+    the_writers_sync_the_log_after_a_turn_when_the_free_list_is_full
     the_writers_sleep_until_few_frames_are_free
     a_flush_writes_the_pages_changed_before_it_and_no_others
     a_damaged_page_is_named_and_the_others_are_read
@@ -189,6 +190,18 @@ fn the_writers_leave_nothing_to_write_for_eviction(kind: StoreKind) {
     for id in (0..64).filter(|id| *id != free_pages[1]) {
         bench.reads_as(id, 1 + u64::from(id), 3);
     }
+}
+
+fn the_writers_sync_the_log_after_a_turn_when_the_free_list_is_full(kind: StoreKind) {
+    let bench = bench(kind, 64);
+    bench.stored(0..64);
+    (0..64).for_each(|id| bench.reads_as(id, 0, u64::from(id)));
+    bench.append(1000);
+    let step = || (bench.pool.refill_step().unwrap(), bench.log.syncs.load(Ordering::SeqCst));
+    assert_eq!(step(), (8, 0), "the first turn of the hand only clears the reference bits");
+    assert_eq!(step(), (0, 1));
+    bench.append(2000);
+    assert_eq!(step(), (0, 1), "the hand has not moved");
 }
 
 fn a_thread_that_finds_no_free_frame_writes_a_few_pages(kind: StoreKind) {
