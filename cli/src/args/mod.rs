@@ -245,7 +245,8 @@ pub(crate) struct Load {
     pub(crate) csv: Csv,
     #[command(flatten)]
     pub(crate) new_table: NewTable,
-    /// Memory for sorting, at least 16M; larger input is sorted in parts, in a temporary file beside the database
+    /// Memory for sorting; less than 16M counts as 16M. Larger input is sorted in parts, in a temporary file beside the
+    /// database
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "512M")]
     pub(crate) memory: ByteSize,
     /// How full the pages of a new table are, in percent
@@ -386,7 +387,8 @@ pub(crate) struct RangeArgs {
     /// The end of the range; the key itself is excluded
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     pub(crate) to: Option<OsString>,
-    /// Only keys that begin with this; for a tuple, its first parts
+    /// Only keys that begin with this; for a tuple, its first parts. The last part can be the beginning of a text: `oak`
+    /// also means `oaks`. A comma ends it: `oak,` means only `oak`
     #[arg(long, value_name = "PREFIX", allow_hyphen_values = true)]
     pub(crate) prefix: Option<OsString>,
 }

@@ -1,6 +1,6 @@
 //! `check`: checks every page and reports the findings, and what can be saved from a damaged database.
 
-use super::losses::is_of_log;
+use super::losses::{LOST_COMMITS, is_of_log};
 use super::lost_range::LostRange;
 use super::open;
 use super::salvage::Rest;
@@ -53,18 +53,20 @@ struct FindingRow {
 #[derive(Serialize)]
 struct SavedRow {
     entries: u64,
-    /// The number of entries that there should be; `-` if commits are lost, so that it is unknown.
+    /// The number of entries that there should be; `-` if it is unknown, because commits are lost or because a table
+    /// was found by its pages.
     of_entries: Option<u64>,
     /// True if some entries may be in an older state.
     older_states: bool,
-    /// The lost ranges; adjacent ranges are joined.
+    /// Lost commits, and the lost ranges; adjacent ranges are joined.
     lost: Vec<LostRow>,
 }
 
 #[derive(Serialize)]
 struct LostRow {
-    table: String,
-    keys: String,
+    /// `-` for lost commits, which may be of all tables.
+    table: Option<String>,
+    keys: Option<String>,
     what: String,
 }
 
@@ -153,7 +155,8 @@ fn unopened(cause: &Error, rest: &Rest) -> Report {
     let mut findings: Vec<FindingRow> =
         reported.map(|damage| without_place(damage.table(), damage.to_string(), costs(damage))).collect();
     let cause = cause.without_advice();
-    if findings.iter().all(|finding| finding.what != cause) {
+    let is_known = rest.damage.iter().any(|damage| matches!(damage, Damage::Superblocks { .. }));
+    if !is_known && findings.iter().all(|finding| finding.what != cause) {
         let lost = if rest.tables.iter().any(|table| !table.lost.is_empty()) { KEYS } else { NOTHING };
         findings.insert(0, without_place(None, cause, lost));
     }
@@ -178,17 +181,18 @@ fn costs(damage: &Damage) -> &'static str {
 fn saved(rest: &Rest) -> SavedRow {
     let lost = rest.tables.iter().flat_map(|table| {
         let row = |range: &LostRange| LostRow {
-            table: table.info.name.clone(),
-            keys: range.keys(&table.info.key_type),
+            table: Some(table.info.name.clone()),
+            keys: Some(range.keys(&table.info.key_type)),
             what: range.why(),
         };
         table.lost.iter().map(row)
     });
+    let commits = rest.has_lost_commits().then(|| LostRow { table: None, keys: None, what: LOST_COMMITS.to_owned() });
     SavedRow {
         entries: rest.entries(),
         of_entries: rest.total(),
         older_states: rest.is_guessed(),
-        lost: lost.collect(),
+        lost: commits.into_iter().chain(lost).collect(),
     }
 }
 

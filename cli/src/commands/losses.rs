@@ -7,6 +7,9 @@ use duramen::TableInfo;
 use duramen::db::{Damage, Lost};
 use indicatif::HumanCount;
 
+/// The loss by a damaged log.
+pub(super) const LOST_COMMITS: &str = "all commits after the damage in the log";
+
 /// A note on the total if the catalog has lost the number of entries of a table.
 const COUNTED: &str = " (the total has only the entries in pages that were found)";
 
@@ -92,7 +95,7 @@ impl Losses {
             message = format!("{message}; lost: {} {ranges} of {}", self.ranges, tables.join(", "));
         }
         if self.log {
-            message.push_str("; lost: all commits after the damage in the log");
+            message = format!("{message}; lost: {LOST_COMMITS}");
         }
         Err(Failure::Incomplete(format!("the database is damaged, and a part of it could not be read: {message}")))
     }

@@ -60,10 +60,16 @@ impl Rest {
         self.tables.iter().map(|table| table.entries).sum()
     }
 
-    /// How many entries there should be. `None` if commits are lost, because the number is then unknown, and if more
-    /// were found: older states of leaves can have entries that were removed later.
+    /// True if commits are lost.
+    pub(super) fn has_lost_commits(&self) -> bool {
+        self.damage.iter().any(is_of_log)
+    }
+
+    /// How many entries there should be. `None` if commits are lost or a table was found by its pages, because the
+    /// number is then unknown, and if more were found: older states of leaves can have entries that were removed later.
     pub(super) fn total(&self) -> Option<u64> {
-        let known = !self.damage.iter().any(is_of_log);
+        let was_found = |damage: &Damage| matches!(damage, Damage::TableFound { .. });
+        let known = !self.has_lost_commits() && !self.damage.iter().any(was_found);
         let total = known.then(|| self.tables.iter().map(|table| table.info.entries).sum());
         total.filter(|total| self.entries() <= *total)
     }

@@ -119,6 +119,7 @@ fn check_of_a_damaged_log_reports_the_loss_and_no_total() {
     assert!(finding["what"].as_str().unwrap().starts_with("the log: ") && finding["lost"] == "commits", "{report}");
     let saved = report["saved"]["entries"].as_u64().unwrap();
     assert!(saved > 0 && saved < 10_000 && saved.is_multiple_of(1000) && report["saved"]["of_entries"].is_null());
+    assert_eq!(report["saved"]["lost"][0]["what"], "all commits after the damage in the log", "{report}");
     assert!(!message.contains(" of ") && message.contains("dump --skip-damaged"), "{message}");
     let run = place.run("dump t.duramen d --skip-damaged -q", "");
     let lines: Vec<&str> = run.err.lines().collect();
