@@ -387,9 +387,11 @@ impl Builder {
         self
     }
 
-    /// The most threads that compress the pages of one batch: of a bulk load, a compaction, a checkpoint or a
-    /// background writer. A bulk load continues meanwhile. Default: one for each processor, but at most 4. With 1 or 0
-    /// no threads are started for it. A commit or a read that finds no free frame compresses up to eight pages itself.
+    /// The most threads that compress the pages of a batch: of a bulk load, a compaction, a checkpoint or a background
+    /// writer. One of them is the thread that writes the batch. The others are shared by all batches that the database
+    /// writes at the same time: it never starts more than `threads - 1`. A bulk load continues meanwhile. Default: one
+    /// for each processor, but at most 4. With 1 or 0 no threads are started for it. A commit or a read that finds no
+    /// free frame compresses up to eight pages itself.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();

@@ -37,8 +37,10 @@ pub struct PageCompression {
     /// Read by a thread from when it compresses the pages of a batch until they are written.
     batches: RwLock<()>,
     counters: CompressionCounters,
-    /// The most threads that compress pages of one batch.
+    /// One more than the most helpers.
     threads: AtomicUsize,
+    /// The helpers of all batches: threads that compress pages beside the threads that write the batches.
+    helpers: AtomicUsize,
     /// Coders that are not in use.
     coders: Mutex<Vec<Coders>>,
 }
@@ -86,6 +88,18 @@ impl<'a> Job<'a> {
     }
 }
 
+/// The helpers of a batch. Other batches can take them when this is dropped.
+struct Helpers<'a> {
+    taken: &'a AtomicUsize,
+    count: usize,
+}
+
+impl Drop for Helpers<'_> {
+    fn drop(&mut self) {
+        self.taken.fetch_sub(self.count, Ordering::Relaxed);
+    }
+}
+
 impl PageCompression {
     /// The compression of a store with these places.
     pub(in crate::store) fn new(places: Places, policies: Policies, dictionaries: Dictionaries) -> PageCompression {
@@ -98,28 +112,30 @@ impl PageCompression {
             attempts: Attempts::default(),
             counters: CompressionCounters::default(),
             threads: AtomicUsize::new(1),
+            helpers: AtomicUsize::new(0),
             coders: Mutex::default(),
         }
     }
 
-    /// Sets the most threads that compress the pages of one batch, the one that writes the batch among them.
+    /// Sets the most threads that compress the pages of a batch, the one that writes the batch among them. Batches that
+    /// are written at the same time share the other threads.
     pub fn set_threads(&self, threads: usize) {
         self.threads.store(threads.max(1), Ordering::Relaxed);
     }
 
-    /// The most threads that compress the pages of one batch.
+    /// The most threads that compress the pages of a batch.
     pub fn threads(&self) -> usize {
         self.threads.load(Ordering::Relaxed)
     }
 
     /// Passes all `items` to `work`, a few at a time and each once: in several threads if there are many.
     pub(in crate::store) fn each<T: Send>(&self, items: &mut [T], work: impl Fn(&mut [T]) + Sync) {
-        let threads = self.threads().min(items.len() / PAGES_OF_PART);
+        let helpers = self.take_helpers((items.len() / PAGES_OF_PART).saturating_sub(1));
         let parts = Mutex::new(items.chunks_mut(PAGES_OF_PART));
         let next = || parts.lock().next();
         let work = || std::iter::from_fn(next).for_each(&work);
         std::thread::scope(|scope| {
-            for _ in 1..threads {
+            for _ in 0..helpers.count {
                 // If the system cannot start a thread, the other threads do the work.
                 if std::thread::Builder::new().name("duramen-compress".into()).spawn_scoped(scope, work).is_err() {
                     break;
@@ -127,6 +143,17 @@ impl PageCompression {
             }
             work();
         });
+    }
+
+    /// Takes up to `wanted` helpers, if other batches have left so many.
+    fn take_helpers(&self, wanted: usize) -> Helpers<'_> {
+        let most = self.threads().saturating_sub(1);
+        let mut count = 0;
+        let _ = self.helpers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
+            count = wanted.min(most.saturating_sub(taken));
+            Some(taken + count)
+        });
+        Helpers { taken: &self.helpers, count }
     }
 
     /// The places of the store.

@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use std::collections::HashSet;
 #[cfg(feature = "zstd")]
 use std::sync::Arc;
+use std::sync::Barrier;
+use std::time::Duration;
 
 const ALL: [Compression; 6] = [
     Compression::Lz4,
@@ -106,6 +108,39 @@ fn every_page_is_prepared_once_with_any_number_of_threads() {
             assert!(workers.into_inner().len() <= most, "{count} with {threads} threads");
         }
     }
+}
+
+#[test]
+fn batches_at_the_same_time_share_the_threads() {
+    let places = Places { unit: 128, header: 16, whole: 8192, fixed: false };
+    let compression = PageCompression::new(places, Policies::new(), Dictionaries::default());
+    compression.set_threads(3);
+    let threads_of = |wait: &(dyn Fn() + Sync)| {
+        let workers = parking_lot::Mutex::new(HashSet::new());
+        compression.each(&mut [0; 24], |_| {
+            workers.lock().insert(std::thread::current().id());
+            wait();
+        });
+        workers.into_inner().len()
+    };
+    let pause = || std::thread::sleep(Duration::from_millis(10));
+    // The first batch has three parts. Its three threads work until the second batch is complete.
+    let (begun, second_done) = (Barrier::new(4), Barrier::new(4));
+    let (first, second) = std::thread::scope(|scope| {
+        let first = scope.spawn(|| {
+            threads_of(&|| {
+                begun.wait();
+                second_done.wait();
+            })
+        });
+        begun.wait();
+        let second = threads_of(&pause);
+        second_done.wait();
+        (first.join().unwrap(), second)
+    });
+    assert_eq!((first, second), (3, 1));
+    // The system may start a thread too late for one batch, but not for many.
+    assert!((0..100).any(|_| threads_of(&pause) == 3), "the first batch has given nothing back");
 }
 
 /// Pages that have much in common, and a dictionary that was trained on some of them.
