@@ -5,7 +5,8 @@ use crate::store::{COMPRESSIONS, TABLE, meta, page, refuses};
 use duramen::base::{PageId, bytes};
 use duramen::io::{Disk, MemoryDisk};
 use duramen::store::{
-    self, Base, ChangedParts, DeltaBlocks, Meta, PagePolicy, PageSource, PageStore, StoreKind, StoreOptions, fuzzing,
+    self, Base, ChangedParts, DeltaBlocks, Meta, PagePolicy, PageSource, PageStore, StoreKind, StoreOptions, Target,
+    fuzzing,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,6 +24,9 @@ const DELTAS: [DeltaBlocks; 3] = [
     DeltaBlocks { threshold: 700, segment: 32, blocks: 1 },
     DeltaBlocks { threshold: 2000, segment: 64, blocks: 4 },
 ];
+
+/// The places of compressed pages. The last target is rounded up to a block.
+const TARGETS: [Target; 3] = [Target::Fit, Target::Bytes(4096), Target::Bytes(2048)];
 
 /// The end of a history.
 const END: u8 = 255;
@@ -57,8 +61,10 @@ fn play(input: &mut impl Iterator<Item = u8>) -> History {
             continue;
         }
         let id = u32::from(step) % PAGES;
-        let compression = COMPRESSIONS[usize::from(step) / 8 % COMPRESSIONS.len()];
-        let policy = PagePolicy { compression, dictionary, ..PagePolicy::default() };
+        let kind = usize::from(step) / 8;
+        let compression = COMPRESSIONS[kind % COMPRESSIONS.len()];
+        let target = TARGETS[kind / COMPRESSIONS.len() % TARGETS.len()];
+        let policy = PagePolicy { compression, target, dictionary, ..PagePolicy::default() };
         store.compression().expect("it compresses").set_policy(TABLE, policy);
         let last = written.get(&id).and_then(|versions| versions.last()).filter(|_| step < 150);
         let parts = changed.entry(id).or_insert(ChangedParts::ALL);

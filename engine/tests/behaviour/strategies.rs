@@ -74,7 +74,7 @@ fn analysis(db: &Database, plan: &CompressionPlan) -> Result<BTreeMap<String, Ta
 }
 
 #[test]
-fn an_analysis_measures_pages_and_chooses_after_the_formulas() -> Result<()> {
+fn an_analysis_measures_pages_and_chooses_after_the_bounds() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.duramen");
     build(&path)?;

@@ -3,7 +3,7 @@
 //! losses that it reports make up the whole database, and no entry is wrong.
 
 use duramen::db::types::KeyLayout;
-use duramen::db::{Compression, Damage, ReadOnlyUntypedTable, Salvaged, StoreKind};
+use duramen::db::{Compression, Damage, Overflow, ReadOnlyUntypedTable, Salvaged, StoreKind, Target};
 use duramen::io::{MemoryVolume, OpenMode, Volume};
 use duramen::{Codec, Database, Error, Result, TableOptions};
 use duramen_sim::{HookedVolume, Hooks};
@@ -24,12 +24,18 @@ fn options() -> duramen::Builder {
 fn tables() -> Vec<(&'static str, TableOptions, Entries)> {
     let name = |n: u32| format!("{n:06}{:x<150}", "").into_bytes();
     let text = |n: u32| format!("the value of {n:06}, ").repeat(if n % 150 == 7 { 700 } else { 2 }).into_bytes();
+    // Three of four bytes do not compress: a full page misses half a page, and half of it does not.
+    let mixed = |n: u32| n.wrapping_mul(0x9E37_79B9) >> 8;
     let long = |n: u32| format!("{:03}{:y<3000}{n:06}", n / 50, "").into_bytes();
     let keys = |keys| TableOptions { keys: Some(keys), ..TableOptions::default() };
     let blocks = TableOptions { codec: Some(Codec::SimdFor), ..TableOptions::default() };
     vec![
         ("names", keys(KeyLayout::Plain), (0..700).map(|n| (name(n), text(n))).collect()),
-        ("numbers", blocks, (0..6000u32).map(|n| (n.to_be_bytes().to_vec(), n.to_be_bytes().to_vec())).collect()),
+        (
+            "numbers",
+            blocks,
+            (0..6000u32).map(|n| (n.to_be_bytes().to_vec(), mixed(n).to_be_bytes().to_vec())).collect(),
+        ),
         ("long", keys(KeyLayout::Head), (0..150).map(|n| (long(n), text(n))).collect()),
         ("small", keys(KeyLayout::Head), (0..3).map(|n| (name(n), text(n))).collect()),
     ]
@@ -40,13 +46,17 @@ fn page_size(store: StoreKind) -> usize {
     if store == StoreKind::Table { 4096 } else { 8192 }
 }
 
-/// How the pages of a table are compressed.
-fn compression_of(table: &str) -> Compression {
+/// The options of a table with its compression. The pages of `names` have half a page as their target, and meet it.
+/// Those of `numbers` have it too: they miss it, and are split until they meet it.
+fn compressed(table: &str, store: StoreKind, options: TableOptions) -> TableOptions {
+    let half = Target::Bytes(u32::try_from(page_size(store) / 2).unwrap());
     match table {
-        "names" => Compression::Lz4,
-        "numbers" => Compression::Zlib(6),
-        "long" => Compression::Zstd(3),
-        _ => Compression::None,
+        "names" => TableOptions { compression: Compression::Lz4, target: half, ..options },
+        "numbers" => {
+            TableOptions { compression: Compression::Zlib(6), target: half, overflow: Overflow::Split, ..options }
+        }
+        "long" => TableOptions { compression: Compression::Zstd(3), ..options },
+        _ => options,
     }
 }
 
@@ -63,7 +73,7 @@ fn build(store: StoreKind) -> Result<(Arc<MemoryVolume>, Database)> {
     for (name, options, entries) in tables() {
         let tx = db.begin_write()?;
         {
-            let options = TableOptions { compression: compression_of(name), ..options };
+            let options = compressed(name, store, options);
             let mut table = tx.create_untyped(name, types(name).0, types(name).1, options)?;
             entries.iter().try_for_each(|(key, value)| table.put(key, &wrong(name, value)).map(drop))?;
             table.put(&[7; 4], &wrong(name, b""))?;
@@ -83,9 +93,15 @@ fn build(store: StoreKind) -> Result<(Arc<MemoryVolume>, Database)> {
     Ok((volume, db))
 }
 
-/// As [`build`], closed in order.
+/// As [`build`], with the pages split that miss their target, and closed in order.
 fn built(store: StoreKind) -> Result<Arc<MemoryVolume>> {
     let (volume, db) = build(store)?;
+    for _ in 0..4 {
+        db.checkpoint()?;
+        while db.maintain()? {}
+    }
+    let totals = db.metrics().compression;
+    assert!(totals.compressed > 0 && totals.missed > 0 && totals.split > 0, "{totals:?}");
     db.checkpoint()?;
     db.close()?;
     Ok(volume)

@@ -51,7 +51,9 @@ proptest! {
 #[test]
 #[ignore = "changes the corpus"]
 fn write_shadow_corpus() {
-    let steps: Vec<u8> = (0..8).chain([230]).chain(16..40).chain([230]).chain(40..52).chain([150, 151]).collect();
+    // Places that fit at first, then those of the two targets.
+    let fit = (0..8).chain([230]).chain(16..32);
+    let steps: Vec<u8> = fit.chain(48..56).chain([230]).chain(60..64).chain(76..84).chain([150, 151]).collect();
     for (delta, name) in ["whole", "delta", "chain"].into_iter().enumerate() {
         for closed in [0, 1] {
             let history = [&[delta as u8], &steps[..], &[255, closed]].concat();
