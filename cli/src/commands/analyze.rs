@@ -199,7 +199,7 @@ fn seconds(table: &TableAnalysis, method: &MethodAnalysis) -> (f64, f64) {
 fn method_row(table: &TableAnalysis, strategy: Strategy, method: &MethodAnalysis) -> MethodRow {
     let MethodAnalysis { saving, median_saving, .. } = *method;
     let formula_2 = match strategy {
-        Strategy::Selective { delta, .. } => Some(method.meets_formula_2(delta)),
+        Strategy::Selective { delta, .. } => Some(method.meets_lower_bound(delta)),
         _ => None,
     };
     let (write_seconds, read_seconds) = seconds(table, method);
@@ -210,7 +210,7 @@ fn method_row(table: &TableAnalysis, strategy: Strategy, method: &MethodAnalysis
         saving,
         median_saving,
         formula_2,
-        formula_3: method.meets_formula_3(),
+        formula_3: method.meets_upper_bound(),
         saved_of_plain_bytes: method.saved_bytes,
         write_us: method.write_time.as_secs_f64() * 1e6,
         read_us: method.read_time.as_secs_f64() * 1e6,

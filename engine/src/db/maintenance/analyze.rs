@@ -1,5 +1,5 @@
 //! Analysis of compression: samples pages of the file, compresses them with each method, and reports what a strategy
-//! would do to each table. The formulas are in `strategy`.
+//! would do to each table. The bounds are in `strategy`.
 
 use super::dictionaries::gains;
 use super::dictionary_gain::Gain;

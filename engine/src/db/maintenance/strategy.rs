@@ -201,7 +201,7 @@ pub enum Reason {
     BelowMedian,
     /// SS > CPss, and the strategy is strict.
     AboveMedian,
-    /// The formulas hold.
+    /// The lower bound holds, and with a strict strategy also the upper one.
     Close,
 }
 
@@ -251,22 +251,23 @@ pub struct MethodAnalysis {
 }
 
 impl MethodAnalysis {
-    /// True if formula 2 of the paper holds, with a tolerance for rounding: (1 - `delta`) CPss <= SS.
-    pub fn meets_formula_2(&self, delta: f64) -> bool {
-        meets_formula_2(self.saving, self.median_saving, delta)
+    /// True if the lower bound of SS holds, with a tolerance for rounding: (1 - `delta`) CPss <= SS. In the paper, SS is
+    /// delta-close to CPss if this bound and the upper one hold.
+    pub fn meets_lower_bound(&self, delta: f64) -> bool {
+        meets_lower_bound(self.saving, self.median_saving, delta)
     }
 
-    /// True if formula 3 of the paper holds, with a tolerance for rounding: SS <= CPss.
-    pub fn meets_formula_3(&self) -> bool {
-        meets_formula_3(self.saving, self.median_saving)
+    /// True if the upper bound of SS holds, with a tolerance for rounding: SS <= CPss.
+    pub fn meets_upper_bound(&self) -> bool {
+        meets_upper_bound(self.saving, self.median_saving)
     }
 }
 
-fn meets_formula_2(saving: f64, median: f64, delta: f64) -> bool {
+fn meets_lower_bound(saving: f64, median: f64, delta: f64) -> bool {
     (1.0 - delta) * median <= saving + ROUNDING
 }
 
-fn meets_formula_3(saving: f64, median: f64) -> bool {
+fn meets_upper_bound(saving: f64, median: f64) -> bool {
     saving <= median + ROUNDING
 }
 
@@ -395,8 +396,8 @@ pub(super) fn decide(strategy: Strategy, samples: &[&TableSample], index: usize)
     match () {
         () if median <= 0.0 && samples.iter().all(|sample| sample.plain.len() <= 1) => Reason::TooSmall,
         () if median <= 0.0 => Reason::NoSaving,
-        () if !meets_formula_2(saving, median, delta) => Reason::BelowMedian,
-        () if strict && !meets_formula_3(saving, median) => Reason::AboveMedian,
+        () if !meets_lower_bound(saving, median, delta) => Reason::BelowMedian,
+        () if strict && !meets_upper_bound(saving, median) => Reason::AboveMedian,
         () => Reason::Close,
     }
 }
@@ -412,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn the_formulas_of_the_paper_decide() {
+    fn the_bounds_of_the_paper_decide() {
         let selective = |delta, strict| Strategy::Selective { delta, strict };
         // CPss = 1/2, SS = 1/2.
         let even = sample(&[8; 10]);
