@@ -387,8 +387,8 @@ pub(crate) struct RangeArgs {
     /// The end of the range; the key itself is excluded
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     pub(crate) to: Option<OsString>,
-    /// Only keys that begin with this; for a tuple, its first parts. The last part can be the beginning of a text: `oak`
-    /// also means `oaks`. A comma ends it: `oak,` means only `oak`
+    /// Only keys that begin with this; for a tuple, its first parts. The last part can be the beginning of a text:
+    /// `oak` also means `oaks`. A comma ends it: `oak,` means only `oak`
     #[arg(long, value_name = "PREFIX", allow_hyphen_values = true)]
     pub(crate) prefix: Option<OsString>,
 }

@@ -127,7 +127,10 @@ impl WriteTarget {
         let DatabaseStats { page_size, store, delta, .. } = db.stats();
         if let Some(given) = new.new_file.store.filter(|given| Some(*given) != store) {
             let found = store.map_or("-", StoreKind::name);
-            let why = format!("was created with --store {found}, not {}: leave out --store", given.name());
+            let why = format!(
+                "was created with --store {found}, not {}: leave out --store, or convert it with `duramen compact`",
+                given.name()
+            );
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }
         let given = new.new_file.delta.filter(|given| Some(*given) != delta);
@@ -136,7 +139,10 @@ impl WriteTarget {
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }
         if let Some(given) = new.new_file.page_size.filter(|given| length(*given) != page_size) {
-            let why = format!("was created with pages of {page_size} bytes, not {}: leave out --page-size", given.0);
+            let why = format!(
+                "was created with pages of {page_size} bytes, not {}: leave out --page-size, or convert it with `duramen compact`",
+                given.0
+            );
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }
         let table = db.begin_read()?.tables()?.into_iter().find(|table| table.name == name);

@@ -251,8 +251,8 @@ pub struct MethodAnalysis {
 }
 
 impl MethodAnalysis {
-    /// True if the lower bound of SS holds, with a tolerance for rounding: (1 - `delta`) CPss <= SS. In the paper, SS is
-    /// delta-close to CPss if this bound and the upper one hold.
+    /// True if the lower bound of SS holds, with a tolerance for rounding: (1 - `delta`) CPss <= SS. In the paper, SS
+    /// is delta-close to CPss if this bound and the upper one hold.
     pub fn meets_lower_bound(&self, delta: f64) -> bool {
         meets_lower_bound(self.saving, self.median_saving, delta)
     }

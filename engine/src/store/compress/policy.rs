@@ -178,7 +178,7 @@ impl PagePolicy {
             (true, compression) => Err(Error::Option {
                 option: "dictionary",
                 value: "true".into(),
-                expected: format!("false, because only zstd uses dictionaries (compression: {compression})"),
+                expected: format!("false unless the compression is zstd (it is {compression})"),
             }),
         }
     }
