@@ -84,12 +84,21 @@ mod tests {
             eprintln!("SKIPPED: this file system does not say whether a read would wait");
             return;
         }
-        (0..=HINTS).for_each(|_| reads.will_read(&file, 0, 4096));
-        read(50_000);
-        assert!(!reads.wants_hints(), "all bytes are in the file cache");
-        system::leave_cache(&file, 0);
-        read(50_000);
-        assert!(reads.wants_hints(), "the read has waited for the device");
+        // Other programs can need the memory of the file cache at any time, so one attempt may not be enough.
+        let wants_hints = |prepare: &dyn Fn()| {
+            prepare();
+            read(50_000);
+            reads.wants_hints()
+        };
+        let use_up = || (0..=HINTS).for_each(|_| reads.will_read(&file, 0, 4096));
+        assert!((0..10).any(|_| !wants_hints(&use_up)), "all bytes are in the file cache");
+        let forget = || system::leave_cache(&file, 0);
+        if !(0..10).any(|_| wants_hints(&forget)) {
+            const TMPFS: u64 = 0x0102_1994;
+            let kind = rustix::fs::fstatfs(&file).unwrap().f_type as u64;
+            assert_eq!(kind, TMPFS, "the read has waited for the device");
+            eprintln!("SKIPPED: this file system keeps all bytes in memory");
+        }
     }
 
     #[test]
