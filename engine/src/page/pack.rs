@@ -20,6 +20,17 @@ impl<'a> Page<'a> {
         self.used_parts().into_iter().for_each(|part| out.extend_from_slice(part));
     }
 
+    /// Like [`Page::packed_into`], for a page or a packed image. `len` is called with the length of the packed image
+    /// and returns how long it shall be: so many zeros are between the lists. If its end is the end of a page, the
+    /// records are in their place.
+    pub fn packed_with_zeros_into(&self, len: impl FnOnce(usize) -> usize, out: &mut Vec<u8>) {
+        let [front, records] = self.used_parts();
+        let used = front.len() + records.len();
+        out.extend_from_slice(front);
+        out.resize(out.len() + len(used).saturating_sub(used), 0);
+        out.extend_from_slice(records);
+    }
+
     /// Copies the page to `out`. If `out` has the length of the page, the free bytes between the lists are not copied,
     /// and `out` keeps its bytes there.
     #[inline]
@@ -34,11 +45,11 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Writes a packed image over the whole of `page`. Any bytes are safe. Bytes that do not make exactly one page are
-/// refused and leave `page` unchanged. [`Page::check`] tells whether the image is a sound page.
+/// Writes a packed image over the whole of `page`. Any bytes are safe. Bytes that do not make one page are refused and
+/// leave `page` unchanged. [`Page::check`] tells whether the image is a sound page.
 pub fn unpack(packed: &[u8], page: &mut [u8]) -> Result<()> {
     let (front, records) = parts_of(packed, page.len())?;
-    let (front, records) = (bytes::slice(packed, 0, front), bytes::slice(packed, front, front + records));
+    let (front, records) = (bytes::slice(packed, 0, front), bytes::slice(packed, packed.len() - records, packed.len()));
     let (target, back) = page.split_at_mut_checked(page.len() - records.len()).unwrap_or_default();
     bytes::put(back, 0, records);
     bytes::put(target, 0, front);
@@ -51,18 +62,20 @@ pub fn unpack_within(page: &mut [u8], at: Range<usize>) -> Result<()> {
     let (front, records) = parts_of(bytes::slice(page, at.start, at.end), page.len())?;
     let back = page.len() - records;
     // The records move towards the end, so that they do not write over the front, which is before them.
-    page.copy_within(at.end - records..at.end, back);
+    if at.end < page.len() {
+        page.copy_within(at.end - records..at.end, back);
+    }
     page.copy_within(at.start..at.start + front, 0);
     bytes::zero(page, front, back);
     Ok(())
 }
 
-/// The length of the front of a packed image and of its records, which are the rest of it.
+/// The length of the front of a packed image, and of the records at its end.
 fn parts_of(packed: &[u8], page_len: usize) -> Result<(usize, usize)> {
     let header = Header::of(packed);
     let records = header.u16(header::RECORD_BYTES);
     let front = Page::new(packed).keys_at() + header.u16(header::KEY_BYTES);
-    if packed.len() >= PAGE_HEADER && packed.len() == front + records && packed.len() <= page_len {
+    if packed.len() >= PAGE_HEADER && (front + records..=page_len).contains(&packed.len()) {
         return Ok((front, records));
     }
     let id = PageId(header.u32(header::ID));

@@ -1,6 +1,7 @@
 //! Tests inserts, replacements, removals and searches against a sorted Vec, and tests the builder and packing.
 
 use super::*;
+use crate::page::unpack_within;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -259,7 +260,7 @@ proptest! {
     }
 
     #[test]
-    fn unpacking_restores_the_page(setup in setup()) {
+    fn unpacking_restores_the_page(setup in setup(), zeros in 0..=100usize) {
         let (page, _) = run(setup);
         let mut packed = Vec::new();
         Page::new(&page).packed_into(&mut packed);
@@ -271,6 +272,21 @@ proptest! {
             prop_assert!(unpack(&packed[..cut], &mut back).is_err());
         }
         prop_assert_eq!(&back, &page);
+
+        // Zeros between the lists do not count, wherever in the page the image is.
+        let len = packed.len() + (page.len() - packed.len()) * zeros / 100;
+        let mut longer = Vec::new();
+        Page::new(&packed).packed_with_zeros_into(|_| len, &mut longer);
+        prop_assert_eq!(longer.len(), len);
+        back.fill(0xAA);
+        unpack(&longer, &mut back).unwrap();
+        prop_assert_eq!(&back, &page);
+        for start in [0, page.len() - len] {
+            back.fill(0xAA);
+            back[start..start + len].copy_from_slice(&longer);
+            unpack_within(&mut back, start..start + len).unwrap();
+            prop_assert_eq!(&back, &page);
+        }
 
         // Bytes of an older copy stay between the lists.
         let used = Page::new(&page).used();

@@ -9,6 +9,9 @@
 //! | 13 | 3 | "IMG" |
 //! | 16 | | the packed page, which begins with its LSN; then zeros up to a whole grain |
 //!
+//! The zeros that are missing to a whole grain are between the two lists of the packed page, if it is then not longer
+//! than the page. So a place that is read to the end of the memory of its page has the records where they belong.
+//!
 //! A compressed image takes fewer grains than the packed page would. With
 //! [`Target::Bytes`](crate::store::Target::Bytes) a place may be longer than its image. The rest of the place is zeros,
 //! which the checksum does not cover.
@@ -140,6 +143,13 @@ fn image_len(len: usize) -> usize {
     (IMAGE_HEADER + len).next_multiple_of(GRAIN)
 }
 
+/// Bytes of the content of an image that is not compressed, for a packed page of `len` bytes: all of its grains, unless
+/// that is more than a page.
+fn content_len(len: usize, page_size: usize) -> usize {
+    let whole = image_len(len) - IMAGE_HEADER;
+    if whole <= page_size { whole } else { len }
+}
+
 /// The places of images of pages of that size.
 pub(super) fn places(page_size: usize) -> Places {
     Places { unit: GRAIN, header: IMAGE_HEADER, whole: page_size, fixed: false }
@@ -166,18 +176,14 @@ pub(crate) struct ImageBatch {
 impl ImageBatch {
     /// Adds the image of a page.
     pub(crate) fn push(&mut self, id: PageId, page: &[u8]) {
-        self.push_with(id, |out| Page::new(page).packed_into(out));
+        self.push_packed(id, page, page.len());
     }
 
-    /// Adds the image of a page that is packed already.
-    pub(crate) fn push_packed(&mut self, id: PageId, packed: &[u8]) {
-        self.push_with(id, |out| out.extend_from_slice(packed));
-    }
-
-    fn push_with(&mut self, page: PageId, pack: impl FnOnce(&mut Vec<u8>)) {
+    /// Adds the image of a page that is packed already; `page_size` is the length of the page.
+    pub(crate) fn push_packed(&mut self, page: PageId, packed: &[u8], page_size: usize) {
         let start = self.bytes.len();
         self.bytes.resize(start + IMAGE_HEADER, 0);
-        pack(&mut self.bytes);
+        Page::new(packed).packed_with_zeros_into(|len| content_len(len, page_size), &mut self.bytes);
         let len = self.bytes.len() - start - IMAGE_HEADER;
         self.bytes.resize(start + image_len(len), 0);
         self.entries.push(BatchedImage { page, start, len, grains: 0, crc: 0, first: 0, prepared: Prepared::NOT_YET });

@@ -380,7 +380,8 @@ impl StoreWrites for TableStore {
 
     fn write_unlogged(&self, pages: &[(PageId, Vec<u8>)]) -> Result<Vec<PlaceBytes>> {
         let mut writer = self.image_writer();
-        pages.iter().for_each(|(id, packed)| writer.images.push_packed(*id, packed));
+        let page_size = self.file.page_size();
+        pages.iter().for_each(|(id, packed)| writer.images.push_packed(*id, packed, page_size));
         self.write_batch(&mut writer.images, Purpose::Unlogged)?;
         let places: Vec<PlaceBytes> =
             writer.images.locations().filter_map(|(_, location)| PlaceBytes::new(&location.encode())).collect();

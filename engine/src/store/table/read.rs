@@ -8,7 +8,7 @@ use super::encoding::corrupt_for;
 use super::image::{IMAGE_HEADER, ImageContent, open_image};
 use super::page_table::PageEntry;
 use super::place::Location;
-use crate::base::{Error, PageId, Result, bytes};
+use crate::base::{PageId, Result, bytes};
 use crate::page::{Page, unpack, unpack_within};
 use crate::store::compress::{Coders, DictionaryId, dictionary_of};
 use crate::store::name;
@@ -65,19 +65,20 @@ impl TableStore {
         Ok(())
     }
 
-    /// Reads an image into the memory of its page, and unpacks it there.
+    /// Reads an image into the memory of its page, at the end, and unpacks it there. So the records of most images are
+    /// where they belong.
     fn read_within(&self, id: PageId, at: Location, page: &mut [u8]) -> Result<()> {
-        let Some(image) = page.get_mut(..at.place.len()) else {
-            return Err(Error::corrupt(id, "its place is too long"));
-        };
+        let start = page.len().saturating_sub(at.place.len());
+        let image = page.get_mut(start..).unwrap_or_default();
         self.file.disk().read_at(at.place.offset(), image)?;
         let content = open_image(image, id, at.crc)?;
-        let (encoding, end) = (content.encoding, IMAGE_HEADER + content.bytes.len());
+        let (encoding, start) = (content.encoding, start + IMAGE_HEADER);
+        let end = start + content.bytes.len();
         if !content.is_compressed() {
-            return unpack_within(page, IMAGE_HEADER..end).map_err(|error| name(id, error));
+            return unpack_within(page, start..end).map_err(|error| name(id, error));
         }
         self.with_buffer(|ReadBuffer { packed, coders, .. }| {
-            let content = ImageContent { encoding, bytes: bytes::slice(page, IMAGE_HEADER, end) };
+            let content = ImageContent { encoding, bytes: bytes::slice(page, start, end) };
             let packed = self.decompressed(id, content, coders, packed)?;
             unpack(packed, page).map_err(|error| name(id, error))
         })

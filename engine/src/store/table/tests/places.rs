@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::TableId;
-use crate::page::unpack;
+use crate::page::{PageOp, apply, map_page, run_page, unpack};
 use crate::store::table::page_table::WithImage;
 use crate::store::tests::model::{ModelRun, Step, Subject};
 use crate::store::{Compression, Overflow, PagePolicy, Target};
@@ -232,7 +232,7 @@ fn a_place_is_as_long_as_the_target_or_as_a_page() {
     let payload = |len: usize, byte: fn(usize) -> u8| {
         let payload: Vec<u8> = (0..len).map(byte).collect();
         let mut page = vec![0; PAGE_SIZE];
-        unpack(&crate::page::run_page(PageId(1), SAMPLE_TABLE, PageId::NONE, &payload), &mut page).unwrap();
+        unpack(&run_page(PageId(1), SAMPLE_TABLE, PageId::NONE, &payload), &mut page).unwrap();
         page
     };
     let (even, noise) = (payload(3000, |_| 7), payload(3000, |at| ((at * at * 2_654_435_761) >> 13) as u8));
@@ -272,4 +272,31 @@ fn the_mark_of_a_checked_page_lasts_until_its_image_changes_and_is_not_written()
     assert_eq!(again.get(PageId(5)).unwrap(), Some(PageEntry { location: old, fresh: false, checked: false }));
     assert_eq!(table.capture().len(), 1);
     assert!(table.get(PageId(5)).unwrap().unwrap().checked, "a checkpoint forgets what was checked");
+}
+
+#[test]
+fn the_records_of_a_page_end_where_the_place_of_its_image_ends() {
+    let store = create(&disk());
+    let image_of = |page: &[u8]| {
+        store.write(PageId(1), page).unwrap();
+        let mut read = vec![0xAA; PAGE_SIZE];
+        assert!(store.read(PageId(1), &mut read).unwrap().is_some() && read == page);
+        let place = store.location(PageId(1)).unwrap().unwrap().place;
+        let mut image = vec![0; place.len()];
+        store.file().disk().read_at(place.offset(), &mut image).unwrap();
+        image
+    };
+    // The records of an allocation map are its bits.
+    let mut page = vec![0; PAGE_SIZE];
+    unpack(&map_page(PAGE_SIZE, PageId(1)), &mut page).unwrap();
+    apply(&mut page, &PageOp::SetBits { from: 0, count: 4 * PAGE_SIZE as u32 }, Lsn(9)).unwrap();
+    let image = image_of(&page);
+    assert!(image.len() < PAGE_SIZE && image.ends_with(&[0xFF; PAGE_SIZE / 2]));
+    // The image of a full page does not fit into the page.
+    let header = run_page(PageId(1), SAMPLE_TABLE, PageId::NONE, &[]).len();
+    for (free, place) in [(0, PAGE_SIZE + 512), (15, PAGE_SIZE + 512), (16, PAGE_SIZE), (17, PAGE_SIZE)] {
+        let payload = vec![7; PAGE_SIZE - header - free];
+        unpack(&run_page(PageId(1), SAMPLE_TABLE, PageId::NONE, &payload), &mut page).unwrap();
+        assert_eq!(image_of(&page).len(), place, "{free}");
+    }
 }
