@@ -1,8 +1,10 @@
-//! Reads through the file cache of the system, and the hints which parts of a file will be read soon. It notes whether
-//! reads wait for the device. As long as none does, the system gets no hints: a hint takes a system call, and the
-//! system looks up each page of the range only to find that it is in the cache.
+//! Reads through the file cache of the system, and the hints which parts of a file will be read soon. One read of some
+//! asks the system for cached bytes only, which takes a little longer than a usual read. So it notes whether reads wait
+//! for the device. As long as none does, the system gets no hints: a hint takes a system call, and the system looks up
+//! each page of the range only to find that it is in the cache.
 
 use super::file::system;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::Result;
 use std::os::unix::fs::FileExt;
@@ -12,6 +14,22 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const HINTS: u32 = 16_384;
 /// The number of hints where the system does not say whether a read would wait. It does not decrease.
 const ALWAYS: u32 = u32::MAX;
+/// One of this number of reads of a thread asks for cached bytes only.
+const ASKING: u32 = 16;
+
+thread_local! {
+    /// The reads of this thread.
+    static READS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Counts a read of this thread. True if it is the one of [`ASKING`] that asks; the first one does.
+fn is_asking() -> bool {
+    READS.with(|reads| {
+        let number = reads.get();
+        reads.set(number.wrapping_add(1));
+        number % ASKING == 0
+    })
+}
 
 /// The state of one file.
 #[derive(Debug)]
@@ -27,6 +45,11 @@ impl CachedReads {
 
     /// Fills `buf` with the bytes at `offset`.
     pub(super) fn read_at(&self, file: &File, offset: u64, buf: &mut [u8]) -> Result<()> {
+        if is_asking() { self.ask_and_read(file, offset, buf) } else { file.read_exact_at(buf, offset) }
+    }
+
+    /// Fills `buf`, at first with bytes in the file cache only, and notes whether it has them all.
+    fn ask_and_read(&self, file: &File, offset: u64, buf: &mut [u8]) -> Result<()> {
         let hints = self.hints.load(Ordering::Relaxed);
         if hints == ALWAYS {
             return file.read_exact_at(buf, offset);
@@ -76,7 +99,7 @@ mod tests {
         let reads = CachedReads::new();
         let read = |offset: usize| {
             let mut buf = vec![0; 5000];
-            reads.read_at(&file, offset as u64, &mut buf).unwrap();
+            reads.ask_and_read(&file, offset as u64, &mut buf).unwrap();
             assert_eq!(buf, bytes[offset..offset + 5000]);
         };
         read(70_000);
@@ -102,15 +125,24 @@ mod tests {
     }
 
     #[test]
+    fn one_of_some_reads_of_a_thread_asks_for_cached_bytes() {
+        let asking =
+            |reads: u32| std::thread::spawn(move || (0..reads).filter(|_| is_asking()).count()).join().unwrap();
+        assert_eq!([1, ASKING, ASKING + 1, 10 * ASKING].map(asking), [1, 1, 2, 10]);
+    }
+
+    #[test]
     fn a_read_beyond_the_end_is_an_error_with_and_without_the_answer_of_the_system() {
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&[7; 100], 0).unwrap();
         for hints in [HINTS, ALWAYS] {
             let reads = CachedReads { hints: AtomicU32::new(hints) };
             let mut buf = [0; 60];
-            reads.read_at(&file, 40, &mut buf).unwrap();
+            reads.ask_and_read(&file, 40, &mut buf).unwrap();
             assert_eq!(buf, [7; 60]);
-            assert_eq!(reads.read_at(&file, 41, &mut buf).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+            for read in [CachedReads::read_at, CachedReads::ask_and_read] {
+                assert_eq!(read(&reads, &file, 41, &mut buf).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+            }
             assert!(reads.wants_hints());
         }
     }

@@ -57,6 +57,7 @@ const SIZE: &str = "cannot get the size of";
 impl FileDisk {
     /// An open file. `path` is used in messages only.
     pub(super) fn new(file: Arc<File>, path: PathBuf, writable: bool) -> FileDisk {
+        system::keep_access_time(&file);
         // A previous process may have set a length and died before a sync covered it.
         let (resizes, synced_resizes) = (AtomicU64::new(1), AtomicU64::new(0));
         let (opener, direct) = (Opener::this(), OnceLock::new());
@@ -264,6 +265,12 @@ pub(super) mod system {
         NonZeroU64::new(len).map(|len| fadvise(file, offset, Some(len), Advice::WillNeed));
     }
 
+    /// Reads do not change the time of the last access. Otherwise the system compares times at each read. The system
+    /// allows this only to the owner of a file.
+    pub(super) fn keep_access_time(file: &File) {
+        let _ = fcntl_getfl(file).and_then(|flags| fcntl_setfl(file, flags | OFlags::NOATIME));
+    }
+
     /// True for the file systems that sync a write with `RWF_DSYNC` as `fdatasync` would. Others may ignore the flag,
     /// as some network file systems do.
     pub(super) fn has_synced_writes(file: &File) -> bool {
@@ -349,6 +356,8 @@ pub(super) mod system {
     }
 
     pub(in crate::io) fn will_read(_: &File, _: u64, _: u64) {}
+
+    pub(super) fn keep_access_time(_: &File) {}
 
     pub(super) fn has_synced_writes(_: &File) -> bool {
         false
