@@ -2,6 +2,7 @@
 
 use super::catalog::catalog_tree;
 use super::transaction::read::tree_of;
+use super::transaction::table_state::KeptTables;
 use crate::base::{Error, Lsn, Result};
 use crate::io::{LockGuard, Opener};
 use crate::txn::{Durability, Engine};
@@ -26,6 +27,7 @@ pub(crate) struct Shared {
     pub(crate) interval_syncs: IntervalSyncs,
     /// Held by the compaction that is in progress.
     pub(crate) compaction: Mutex<()>,
+    pub(crate) kept_tables: KeptTables,
     /// Dropped last, so that the file is closed when a waiting process gets the lock.
     pub(crate) _lock: Option<Arc<dyn LockGuard>>,
 }

@@ -60,10 +60,16 @@ impl Tree {
         mut each: impl FnMut(LeafHint),
     ) -> Result<()> {
         let height = Page::new(&store.read(self.root)?).level();
-        // A commit of one write must not pay for the memory of a whole batch.
-        let mut batch = Vec::with_capacity(keys.size_hint().1.unwrap_or(BATCH).min(BATCH));
+        let sought = |key| Sought { key, page: self.root, inner: 0 };
+        let most = keys.size_hint().1.unwrap_or(BATCH).min(BATCH);
+        // A commit of one write must not pay for the memory of a batch.
+        if most == 1 {
+            let mut batch = keys.next().map(sought);
+            return self.find_batch(store, height, batch.as_mut_slice(), &mut each);
+        }
+        let mut batch = Vec::with_capacity(most);
         keys.try_for_each(|key| {
-            batch.push(Sought { key, page: self.root, inner: 0 });
+            batch.push(sought(key));
             if batch.len() < BATCH {
                 return Ok(());
             }

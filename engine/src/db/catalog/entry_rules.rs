@@ -52,6 +52,11 @@ impl EntryRules {
         }
     }
 
+    /// True for the rules of [`EntryRules::typed`].
+    pub(crate) fn is_typed(&self) -> bool {
+        self.types.is_none()
+    }
+
     /// The length of all values, if the record list has no pointers to large values.
     pub(crate) fn inline_width(&self) -> Option<usize> {
         self.value_width.filter(|_| self.is_always_inline)

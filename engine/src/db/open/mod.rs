@@ -399,6 +399,7 @@ fn shared(
         worker: Worker::default(),
         interval_syncs: IntervalSyncs::default(),
         compaction: Default::default(),
+        kept_tables: Default::default(),
         _lock: lock,
     })
 }

@@ -7,12 +7,13 @@ use crate::base::{Error, Result};
 use crate::db::catalog::entry_rules::EntryRules;
 use crate::db::catalog::info::TableInfo;
 use crate::db::transaction::table_state::TableState;
-use crate::db::transaction::write::{WriteTransaction, own_write};
+use crate::db::transaction::write::{WriteTransaction, entries, own_write};
 use crate::page::Record;
 use crate::txn::{Cursor, KeyRange, ReadView, large};
 use parking_lot::{ArcMutexGuard, RawMutex};
 use std::io::Read;
 use std::ops::RangeBounds;
+use std::sync::Arc;
 
 /// A table in a writing transaction, without types. Keys and values are encoded bytes. If the engine knows the types by
 /// their names, it checks the bytes.
@@ -42,14 +43,14 @@ use std::ops::RangeBounds;
 pub struct UntypedTable<'t> {
     tx: &'t WriteTransaction,
     pub(in crate::db) state: ArcMutexGuard<RawMutex, TableState>,
-    rules: EntryRules,
+    rules: Arc<EntryRules>,
 }
 
 impl<'t> UntypedTable<'t> {
     pub(crate) fn new(
         tx: &'t WriteTransaction,
         state: ArcMutexGuard<RawMutex, TableState>,
-        rules: EntryRules,
+        rules: Arc<EntryRules>,
     ) -> UntypedTable<'t> {
         UntypedTable { tx, state, rules }
     }
@@ -242,7 +243,7 @@ impl<'t> UntypedTable<'t> {
     /// # Errors
     /// An error of reading a page.
     pub fn len(&self) -> Result<u64> {
-        self.tx.entries(&self.state)
+        entries(&self.tx.shared.engine, &self.state)
     }
 
     /// True if the table has no entry.

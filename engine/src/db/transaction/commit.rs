@@ -1,13 +1,13 @@
 //! The end of a writing transaction: it becomes one list of steps that the engine commits, or it is discarded.
 
 use super::table_state::{Name, TableState, nameless_tables};
-use super::write::{WriteTransaction, open_twice};
+use super::write::{WriteTransaction, entry_delta, open_twice};
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::db::catalog::{self, TableEntry, catalog_tree};
 use crate::page::Record;
 use crate::tree::Tree;
-use crate::txn::{OwnedRecord, Step, Steps, WriteSet, push_steps};
-use parking_lot::{ArcMutexGuard, RawMutex};
+use crate::txn::{EntryDelta, OwnedRecord, Step, Steps, WriteSet, push_steps};
+use std::sync::Arc;
 
 impl WriteTransaction {
     /// Commits all changes atomically. It returns when they have the durability of the transaction.
@@ -44,7 +44,7 @@ impl WriteTransaction {
             self.shared.engine.forget_policy(table);
         }
         self.adopted.get_mut().clear();
-        self.names.get_mut().clear();
+        self.shared.kept_tables.keep(std::mem::take(self.names.get_mut()));
         // Without changes, the commit still waits for earlier commits.
         let end = end.unwrap_or_else(|| self.shared.engine.last_end());
         self.shared.engine.note_sync_request(end, self.durability);
@@ -66,49 +66,50 @@ impl WriteTransaction {
     /// ```
     pub fn abort(self) {}
 
-    fn apply(&self) -> Result<Option<Lsn>> {
-        if let Some(table) = self.abandoned.lock().clone() {
+    fn apply(&mut self) -> Result<Option<Lsn>> {
+        if let Some(table) = self.abandoned.get_mut().clone() {
             let why =
                 "its bulk load was not finished, so the transaction cannot commit: repeat the transaction".to_owned();
             return Err(Error::TableState { table, why });
         }
-        let names = self.names.lock();
-        let mut states: Vec<(&String, ArcMutexGuard<RawMutex, TableState>)> = Vec::new();
+        let engine = &self.shared.engine;
+        let names = self.names.get_mut();
+        let mut states: Vec<(&mut TableState, EntryDelta)> = Vec::with_capacity(names.len());
+        // The tables of whose records only the number of entries changes.
+        let mut counted = Vec::new();
         let mut catalog_writes = WriteSet::default();
-        for (name, state) in names.iter() {
+        for (name, state) in names {
             match state {
-                Name::Open(state) => states.push((name, state.try_lock_arc().ok_or_else(|| open_twice(name))?)),
+                // A handle that was forgotten still has the state.
+                Name::Open(state) => {
+                    let state = Arc::get_mut(state).ok_or_else(|| open_twice(name))?.get_mut();
+                    let delta = entry_delta(engine, state)?;
+                    if state.created || state.entry_changed {
+                        let mut entry = state.entry.clone();
+                        entry.entries = entry.entries.saturating_add_signed(delta.entries);
+                        catalog_writes.put(&catalog::table_key(name), Some(Record::inline(&entry.encode())));
+                    } else if delta.entries != 0 {
+                        counted.push((catalog::table_key(name), delta.entries));
+                    }
+                    states.push((state, delta));
+                }
                 Name::Gone => drop(catalog_writes.put(&catalog::table_key(name), None)),
             }
         }
-        let mut deltas = Vec::with_capacity(states.len());
-        // The tables of whose records only the number of entries changes.
-        let mut counted = Vec::new();
-        for (name, state) in &states {
-            let delta = self.entry_delta(state)?;
-            if state.created || state.entry_changed {
-                let mut entry = state.entry.clone();
-                entry.entries = entry.entries.saturating_add_signed(delta.entries);
-                catalog_writes.put(&catalog::table_key(name), Some(Record::inline(&entry.encode())));
-            } else if delta.entries != 0 {
-                counted.push((catalog::table_key(name), delta.entries));
-            }
-            deltas.push(delta);
-        }
-        for (key, record) in self.dictionaries.lock().iter() {
+        for (key, record) in self.dictionaries.get_mut().iter() {
             catalog_writes.put(key, record.as_ref().map(OwnedRecord::view));
         }
-        if let Some(next) = *self.next_table.lock() {
+        if let Some(next) = *self.next_table.get_mut() {
             catalog_writes.put(catalog::NEXT_ID, Some(Record::inline(&next.to_le_bytes())));
         }
-        let (adopted, dropped) = (self.adopted.lock(), self.dropped.lock());
-        let has_writes = states.iter().any(|(_, state)| !state.writes.is_empty());
+        let (adopted, dropped) = (&*self.adopted.get_mut(), &*self.dropped.get_mut());
+        let has_writes = states.iter().any(|(state, _)| !state.writes.is_empty());
         if !has_writes && catalog_writes.is_empty() && dropped.is_empty() {
             return Ok(None);
         }
         let catalog = catalog_tree();
         let mut steps = Steps::default();
-        let created: Vec<&Tree> = states.iter().filter(|(_, s)| s.created).map(|(_, s)| &s.entry.tree).collect();
+        let created: Vec<&Tree> = states.iter().filter(|(s, _)| s.created).map(|(s, _)| &s.entry.tree).collect();
         let is_root = |page: PageId| created.iter().any(|tree| tree.root == page);
         steps.extend(
             adopted
@@ -119,8 +120,7 @@ impl WriteTransaction {
         let bulk_loaded = |tree: &Tree| adopted.iter().any(|(page, at)| *page == tree.root && at.is_some());
         steps.extend(created.iter().filter(|tree| !bulk_loaded(tree)).map(|&tree| Step::Create { tree }));
         steps.extend(dropped.iter().map(|(tree, large_values)| Step::Drop { tree, large_values: *large_values }));
-        let engine = &self.shared.engine;
-        for ((_, state), delta) in states.iter().zip(&deltas) {
+        for (state, delta) in &states {
             push_steps(&mut steps, &state.entry.tree, &state.writes, delta);
         }
         let offset = TableEntry::ENTRIES_AT;
@@ -128,7 +128,10 @@ impl WriteTransaction {
             counted.iter().map(|(key, delta)| Step::AddToRecord { tree: &catalog, key, offset, delta: *delta });
         steps.set_catalog(&catalog, &catalog_writes, counts);
         engine.prune_before_commit(self.shared.version_memory)?;
-        engine.commit(&steps, &catalog, states.iter().map(|(_, state)| state.loaded).sum()).map(Some)
+        let end = engine.commit(&steps, &catalog, states.iter().map(|(state, _)| state.loaded).sum())?;
+        drop(steps);
+        states.iter_mut().for_each(|(state, delta)| state.note_committed(delta.entries));
+        Ok(Some(end))
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod commit;
 mod dictionary;
+#[cfg(test)]
+mod kept_tests;
 pub(super) mod read;
 pub(super) mod table_state;
 pub(super) mod unlogged_writer;

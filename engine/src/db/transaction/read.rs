@@ -80,7 +80,7 @@ impl ReadTransaction {
     /// [`Error::NoTable`], and [`Error::TableType`] if the table has other types.
     pub fn open_table<K: Key, V: Value>(&self, table: TableDef<K, V>) -> Result<ReadOnlyTable<K, V>> {
         let untyped = self.open_untyped(table.name())?;
-        check_types::<K, V>(table.name(), &untyped.entry)?;
+        check_types(table.name(), &untyped.entry, [K::type_name(), V::type_name()])?;
         Ok(ReadOnlyTable { untyped, of: PhantomData })
     }
 
@@ -168,11 +168,9 @@ pub(in crate::db) fn tree_of(engine: &Engine, table: TableId) -> Result<Option<T
     Ok(found)
 }
 
-/// Fails if a table does not have keys of type `K` and values of type `V`.
-pub(crate) fn check_types<K: Key, V: Value>(name: &str, entry: &TableEntry) -> Result<()> {
-    for (part, found, asked) in
-        [("keys", &entry.key_type, K::type_name()), ("values", &entry.value_type, V::type_name())]
-    {
+/// Fails if a table does not have keys and values of the types `asked`.
+pub(crate) fn check_types(name: &str, entry: &TableEntry, [keys, values]: [String; 2]) -> Result<()> {
+    for (part, found, asked) in [("keys", &entry.key_type, keys), ("values", &entry.value_type, values)] {
         if *found != asked {
             return Err(Error::TableType { table: name.to_owned(), part, found: found.clone(), asked });
         }

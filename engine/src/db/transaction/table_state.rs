@@ -1,7 +1,8 @@
-//! The state of a table in a writing transaction.
+//! The state of a table in a writing transaction, and the states that are kept for the next one.
 
 use crate::base::TableId;
 use crate::db::catalog::TableEntry;
+use crate::db::catalog::entry_rules::EntryRules;
 use crate::txn::WriteSet;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashSet};
@@ -18,6 +19,81 @@ pub(crate) struct TableState {
     pub(crate) entry_changed: bool,
     /// Bytes of the keys and values of a bulk load.
     pub(super) loaded: u64,
+    /// The rules of the last handle.
+    pub(super) rules: Option<Arc<EntryRules>>,
+}
+
+impl TableState {
+    /// A table without writes.
+    pub(super) fn new(name: Arc<str>, entry: TableEntry) -> TableState {
+        let writes = WriteSet::default();
+        TableState { name, entry, writes, created: false, entry_changed: false, loaded: 0, rules: None }
+    }
+
+    /// Gives the table another name.
+    pub(super) fn rename(&mut self, name: &str) {
+        self.name = name.into();
+        self.entry_changed = true;
+        // They name the table in errors.
+        self.rules = None;
+    }
+
+    /// The rules for a handle of Rust types (`typed`), or of bytes.
+    pub(super) fn rules(&mut self, typed: bool) -> Arc<EntryRules> {
+        if let Some(rules) = self.rules.as_ref().filter(|rules| rules.is_typed() == typed) {
+            return Arc::clone(rules);
+        }
+        let of = if typed { EntryRules::typed } else { EntryRules::untyped };
+        let rules = Arc::new(of(&self.name, &self.entry));
+        self.rules = Some(Arc::clone(&rules));
+        rules
+    }
+
+    /// The transaction has committed, and has changed the number of entries by `delta`.
+    pub(super) fn note_committed(&mut self, delta: i64) {
+        self.entry.entries = self.entry.entries.saturating_add_signed(delta);
+        (self.created, self.entry_changed, self.loaded) = (false, false, 0);
+        self.writes.reset();
+    }
+}
+
+/// The states of the tables that committed transactions had open last. With them the next transaction need not read and
+/// decode the catalog's rows.
+///
+/// Only a writing transaction changes the row of a table, and it has the state of that table. It takes the state from
+/// here when it first uses the name, and returns it after its commit, under the writer's lock. So the rows here are
+/// those of the catalog. A transaction that does not commit returns nothing.
+#[derive(Default)]
+pub(crate) struct KeptTables(Mutex<Vec<(String, Arc<Mutex<TableState>>)>>);
+
+/// The number of tables that are kept.
+pub(super) const MOST_KEPT: usize = 32;
+
+impl KeptTables {
+    /// Takes the state of a table.
+    pub(super) fn take(&self, name: &str) -> Option<(String, Arc<Mutex<TableState>>)> {
+        let mut kept = self.0.lock();
+        let at = kept.iter().rposition(|(other, _)| other == name)?;
+        Some(kept.swap_remove(at))
+    }
+
+    /// The names of the tables that are kept.
+    #[cfg(test)]
+    pub(super) fn names(&self) -> Vec<String> {
+        self.0.lock().iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Keeps the states of a transaction that has committed. The caller holds the writer's lock.
+    pub(super) fn keep(&self, names: BTreeMap<String, Name>) {
+        let mut kept = self.0.lock();
+        for (name, state) in names {
+            let Name::Open(state) = state else { continue };
+            if kept.len() >= MOST_KEPT {
+                kept.remove(0);
+            }
+            kept.push((name, state));
+        }
+    }
 }
 
 /// The state of a name in the catalog as the transaction sees it.

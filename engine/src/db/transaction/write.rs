@@ -5,7 +5,6 @@ use super::table_state::{Name, TableState};
 use super::unlogged_writer::UnloggedWriter;
 use crate::base::limits::{MAX_TABLE_NAME, max_record};
 use crate::base::{Error, Lsn, PageId, Result, TableId};
-use crate::db::catalog::entry_rules::EntryRules;
 use crate::db::catalog::info::TableInfo;
 use crate::db::catalog::spec::TableSpec;
 use crate::db::catalog::{self, TableEntry, catalog_tree};
@@ -16,7 +15,7 @@ use crate::db::types::{Key, TableDef, TableOptions, Value};
 use crate::page::Record;
 use crate::store::PlaceBytes;
 use crate::tree::Tree;
-use crate::txn::{Durability, EntryDelta, LargeValues, LastWrite, OwnedRecord, WriteSet, WriterGuard};
+use crate::txn::{Durability, Engine, EntryDelta, LargeValues, LastWrite, OwnedRecord, WriteSet, WriterGuard};
 use parking_lot::{ArcMutexGuard, Mutex, RawMutex, ReentrantMutex};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -136,17 +135,18 @@ impl WriteTransaction {
     /// [`Error::TableType`] if the table has other types, [`Error::TableState`] if this transaction has it open
     /// already.
     pub fn open_table<K: Key, V: Value>(&self, table: TableDef<K, V>) -> Result<Table<'_, K, V>> {
-        let types = (K::type_name(), V::type_name());
+        let types = [K::type_name(), V::type_name()];
+        let [key_type, value_type] = &types;
         let spec = TableSpec {
-            key_type: &types.0,
-            value_type: &types.1,
+            key_type,
+            value_type,
             key_width: K::fixed_width(),
             value_width: V::fixed_width(),
             options: table.options(),
         };
-        let state = self.open(table.name(), Some(&spec))?;
-        check_types::<K, V>(table.name(), &state.entry)?;
-        let rules = EntryRules::typed(table.name(), &state.entry);
+        let mut state = self.open(table.name(), Some(&spec))?;
+        check_types(table.name(), &state.entry, types)?;
+        let rules = state.rules(true);
         Ok(Table::new(UntypedTable::new(self, state, rules)))
     }
 
@@ -201,8 +201,8 @@ impl WriteTransaction {
         Ok(self.untyped(self.open(name, Some(&spec))?))
     }
 
-    fn untyped(&self, state: ArcMutexGuard<RawMutex, TableState>) -> UntypedTable<'_> {
-        let rules = EntryRules::untyped(&state.name, &state.entry);
+    fn untyped(&self, mut state: ArcMutexGuard<RawMutex, TableState>) -> UntypedTable<'_> {
+        let rules = state.rules(false);
         UntypedTable::new(self, state, rules)
     }
 
@@ -214,8 +214,7 @@ impl WriteTransaction {
     /// Gives a name to a table whose tree is already written. `loaded` is the number of bytes of keys and values that
     /// are new in the tree.
     pub(crate) fn install(&self, name: &str, entry: TableEntry, loaded: u64) {
-        let (name_of, writes) = (name.into(), WriteSet::default());
-        let state = TableState { name: name_of, entry, writes, created: false, entry_changed: true, loaded };
+        let state = TableState { entry_changed: true, loaded, ..TableState::new(name.into(), entry) };
         self.names.lock().insert(name.to_owned(), Name::Open(Arc::new(Mutex::new(state))));
     }
 
@@ -313,8 +312,7 @@ impl WriteTransaction {
             self.names.lock().insert(from.to_owned(), Name::Open(Arc::new(Mutex::new(state))));
             return Err(too_long);
         }
-        state.name = to.into();
-        state.entry_changed = true;
+        state.rename(to);
         self.names.lock().insert(to.to_owned(), Name::Open(Arc::new(Mutex::new(state))));
         Ok(())
     }
@@ -347,28 +345,11 @@ impl WriteTransaction {
             if let Name::Open(state) = state {
                 let state = state.try_lock().ok_or_else(|| open_twice(name))?;
                 let mut entry = state.entry.clone();
-                entry.entries = self.entries(&state)?;
+                entry.entries = entries(&self.shared.engine, &state)?;
                 tables.push(TableInfo::new(name.clone(), &entry));
             }
         }
         Ok(tables)
-    }
-
-    /// The number of entries of a table with the writes of the transaction.
-    pub(crate) fn entries(&self, state: &TableState) -> Result<u64> {
-        Ok(state.entry.entries.saturating_add_signed(self.entry_delta(state)?.entries))
-    }
-
-    pub(super) fn entry_delta(&self, state: &TableState) -> Result<EntryDelta> {
-        if state.writes.is_empty() {
-            return Ok(EntryDelta::added(0));
-        }
-        if state.created {
-            // A bulk load has counted its entries already.
-            let puts = state.writes.points().filter(|(_, record)| record.is_some()).count();
-            return Ok(EntryDelta::added(puts));
-        }
-        self.shared.engine.entry_delta(&state.entry.tree, &state.writes)
     }
 
     fn open(&self, name: &str, spec: Option<&TableSpec<'_>>) -> Result<ArcMutexGuard<RawMutex, TableState>> {
@@ -377,21 +358,34 @@ impl WriteTransaction {
         if let Some(Name::Open(state)) = names.get(name) {
             return state.try_lock_arc().ok_or_else(|| open_twice(name));
         }
-        let committed = match names.get(name) {
-            Some(Name::Gone) => None,
-            _ => self.catalog_entry(name)?,
+        let gone = names.get(name).is_some();
+        let (name, state) = match self.shared.kept_tables.take(name) {
+            Some((name, state)) => {
+                debug_assert!(self.has_row(&name, &state.lock().entry), "the row of {name} is stale");
+                (name, state)
+            }
+            None => (name.to_owned(), Arc::new(Mutex::new(self.state_of(name, gone, spec)?))),
         };
+        let guard = state.lock_arc();
+        names.insert(name, Name::Open(state));
+        Ok(guard)
+    }
+
+    /// The state of a table from its row in the catalog, or of a new table. `gone`: the transaction has dropped or
+    /// renamed the table.
+    fn state_of(&self, name: &str, gone: bool, spec: Option<&TableSpec<'_>>) -> Result<TableState> {
+        let committed = if gone { None } else { self.catalog_entry(name)? };
         let (entry, created) = match (committed, spec) {
             (Some(entry), _) => (entry, false),
             (None, Some(spec)) => (self.create(name, spec)?, true),
             (None, None) => return Err(Error::NoTable { table: name.to_owned() }),
         };
-        let (name_of, writes) = (name.into(), WriteSet::default());
-        let state = TableState { name: name_of, entry, writes, created, entry_changed: false, loaded: 0 };
-        let state = Arc::new(Mutex::new(state));
-        let guard = state.lock_arc();
-        names.insert(name.to_owned(), Name::Open(state));
-        Ok(guard)
+        Ok(TableState { created, ..TableState::new(name.into(), entry) })
+    }
+
+    /// True if the table has this row in the catalog, or the catalog cannot be read. Only for assertions.
+    fn has_row(&self, name: &str, entry: &TableEntry) -> bool {
+        self.catalog_entry(name).map_or(true, |row| row.as_ref() == Some(entry))
     }
 
     pub(crate) fn create(&self, name: &str, spec: &TableSpec<'_>) -> Result<TableEntry> {
@@ -452,6 +446,23 @@ impl WriteTransaction {
         let read = |record: Option<crate::page::Record<'_>>| record.map(|r| TableEntry::decode(r.bytes));
         self.shared.engine.get_current(&catalog_tree(), &catalog::table_key(name), read)?.transpose()
     }
+}
+
+/// The number of entries of a table with the writes of the transaction.
+pub(crate) fn entries(engine: &Engine, state: &TableState) -> Result<u64> {
+    Ok(state.entry.entries.saturating_add_signed(entry_delta(engine, state)?.entries))
+}
+
+pub(super) fn entry_delta(engine: &Engine, state: &TableState) -> Result<EntryDelta> {
+    if state.writes.is_empty() {
+        return Ok(EntryDelta::added(0));
+    }
+    if state.created {
+        // A bulk load has counted its entries already.
+        let puts = state.writes.points().filter(|(_, record)| record.is_some()).count();
+        return Ok(EntryDelta::added(puts));
+    }
+    engine.entry_delta(&state.entry.tree, &state.writes)
 }
 
 fn check_name(name: &str) -> Result<()> {

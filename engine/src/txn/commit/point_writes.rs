@@ -100,6 +100,12 @@ impl PointWrites {
         self.arrays.is_empty() && self.map.is_empty()
     }
 
+    /// Removes all writes. It keeps a little memory for the next ones.
+    pub(crate) fn reset(&mut self) {
+        self.arrays.reset();
+        (self.map, self.any_large) = (BTreeMap::new(), false);
+    }
+
     fn move_to_map(&mut self) {
         let arrays = std::mem::take(&mut self.arrays);
         let writes = arrays.ranks(0..arrays.len());

@@ -11,6 +11,9 @@ use std::sync::OnceLock;
 /// The number of bytes at which overwritten writes are removed for the first time.
 const FIRST_LIMIT: usize = 1 << 20;
 
+/// After a transaction, arrays with more bytes than this are dropped.
+const MOST_KEPT: usize = 16 << 10;
+
 /// Writes in the order in which they were made.
 #[derive(Debug)]
 pub(crate) struct WriteArrays {
@@ -174,6 +177,16 @@ impl WriteArrays {
             }
         }
         Some(order)
+    }
+
+    /// Removes all writes. It keeps a little memory for the next ones.
+    pub(crate) fn reset(&mut self) {
+        let mut writes = std::mem::take(&mut self.writes);
+        *self = WriteArrays::default();
+        if writes.allocated() <= MOST_KEPT {
+            writes.clear();
+            self.writes = writes;
+        }
     }
 
     /// Keeps only the last write of each key, in key order.

@@ -100,6 +100,12 @@ impl WriteSet {
         self.points.rank_above(key)
     }
 
+    /// Removes all writes. It keeps a little memory for the next ones.
+    pub(crate) fn reset(&mut self) {
+        self.points.reset();
+        self.cleared = Vec::new();
+    }
+
     /// The cleared ranges, sorted and disjoint.
     pub(crate) fn cleared(&self) -> &[KeyRange] {
         &self.cleared
