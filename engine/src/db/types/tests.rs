@@ -121,14 +121,15 @@ mod order_and_round_trip_of {
     }
 }
 
-/// `V` and the `DynType` with its name must agree on whether `bytes` are valid, and the text form must encode to the
-/// same bytes.
+/// `V`, the check and the text form of the `DynType` with its name must agree on whether `bytes` are valid, and the text
+/// form must encode to the same bytes.
 fn hostile<V: Value>(bytes: &[u8]) -> Result<(), TestCaseError> {
     let named: DynType = V::type_name().parse().unwrap();
     prop_assert_eq!(named.fixed_width(), V::fixed_width());
     let mut text = Vec::new();
     let read = named.decode_text(bytes, &mut text);
     prop_assert_eq!(read.is_ok(), V::decode(bytes).is_ok(), "{} {:?}", named, bytes);
+    prop_assert_eq!(named.check(bytes).is_ok(), read.is_ok(), "{} {:?}", named, bytes);
     match read {
         Ok(()) if text == b"NaN" => {}
         Ok(()) => prop_assert_eq!(named.encode_text(&text).unwrap(), bytes, "{}", named),

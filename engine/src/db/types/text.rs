@@ -79,8 +79,11 @@ impl DynType {
     pub fn check(&self, bytes: &[u8]) -> Result<(), &'static str> {
         match &self.shape {
             TypeShape::Bytes => Ok(()),
-            // For numbers of more than one byte, all bytes are valid.
+            // The text is not needed here, so it is not made where another check is enough. For numbers of more than
+            // one byte, all bytes are valid.
             TypeShape::Scalar(scalar) if scalar.width > 1 && bytes.len() == scalar.width => Ok(()),
+            TypeShape::Array(width) if bytes.len() == *width => Ok(()),
+            TypeShape::Str => <&str>::decode(bytes).map(drop),
             shape => shape.decode(bytes, &mut Vec::new()),
         }
     }
