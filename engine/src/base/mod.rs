@@ -5,6 +5,7 @@
 pub mod bytes;
 #[doc(hidden)]
 pub mod checksum;
+pub(crate) mod counted;
 pub mod damage;
 pub mod error;
 pub mod ids;

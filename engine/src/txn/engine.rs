@@ -18,6 +18,7 @@ use super::space::reclaim::PendingSubtree;
 use super::stats::Recovery;
 use super::versions::Versions;
 use super::versions::snapshots::Snapshots;
+use crate::base::counted::Counted;
 use crate::base::{Error, Lsn, PageId, Result};
 use crate::log::Log;
 use crate::store::{PageStore, Pool};
@@ -52,7 +53,7 @@ pub(crate) struct Engine {
     pub(super) interval_end: AtomicU64,
     /// Subtrees that were detached and are not yet freed, by the LSN at which they were detached and their roots. The
     /// first can be freed first.
-    pub(super) detached: Mutex<BTreeMap<(Lsn, PageId), PendingSubtree>>,
+    pub(super) detached: Counted<BTreeMap<(Lsn, PageId), PendingSubtree>>,
     /// Raised when a page of a tree is freed, and when page ids are released. If it has not changed, a link that a
     /// reader has noted still leads to the same page.
     pub(super) frees: AtomicU64,
@@ -96,7 +97,7 @@ impl Engine {
             unfinished: AtomicU64::new(u64::MAX),
             sync_requested: AtomicU64::new(0),
             interval_end: AtomicU64::new(0),
-            detached: Mutex::default(),
+            detached: Counted::default(),
             frees: AtomicU64::new(0),
             overflow_splits: AtomicU64::new(0),
             pending_frees: PendingFrees::default(),

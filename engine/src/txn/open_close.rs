@@ -44,7 +44,7 @@ impl Engine {
         }
         // Read here, because a large transaction may have added entries to the catalog.
         let detached = self.catalogued_subtrees(catalog)?;
-        *self.detached.lock() = detached;
+        self.detached.change(|all| *all = detached);
         if recovered {
             match self.checkpoint() {
                 Err(cause @ Error::Full { .. }) => {

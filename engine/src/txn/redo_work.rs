@@ -6,6 +6,7 @@
 use super::space::page_set::PageSet;
 use crate::base::PageId;
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A checkpoint is due when a recovery would read this number of bytes of log, or of pages. Commits wait at twice as
 /// much.
@@ -39,10 +40,9 @@ impl RedoAmount {
 /// The work since a redo point.
 #[derive(Debug, Default)]
 struct WorkSince {
-    /// The number of bytes that the log had written at that time.
-    position: u64,
-    /// Bytes of earlier logs, which a recovery has read and which are still needed.
-    earlier: u64,
+    /// The number of bytes that the log had written at that time, less the bytes of earlier logs, which a recovery has
+    /// read and which are still needed. Negative numbers wrap around.
+    start: u64,
     pages: PageSet,
 }
 
@@ -56,42 +56,58 @@ struct RedoWorkState {
 
 /// Counts the work of a recovery. Positions are those of [`Log::written`](crate::log::Log::written).
 #[derive(Debug, Default)]
-pub(super) struct RedoWork(Mutex<RedoWorkState>);
+pub(super) struct RedoWork {
+    state: Mutex<RedoWorkState>,
+    /// The start and the number of pages of `redo` after the last change, because each commit reads them twice. They
+    /// may be of two redo points for a moment; then a checkpoint begins a little too early or too late.
+    start: AtomicU64,
+    pages: AtomicU64,
+}
 
 impl RedoWork {
     /// The work that a recovery has just done. It counts until the first checkpoint is durable.
     pub(super) fn of_recovery(bytes: u64, pages: PageSet) -> RedoWork {
-        let redo = WorkSince { position: 0, earlier: bytes, pages };
-        RedoWork(Mutex::new(RedoWorkState { redo, next: None }))
+        let work = RedoWork::default();
+        let redo = WorkSince { start: 0u64.wrapping_sub(bytes), pages };
+        work.publish(&redo);
+        work.state.lock().redo = redo;
+        work
+    }
+
+    fn publish(&self, redo: &WorkSince) {
+        self.start.store(redo.start, Ordering::Relaxed);
+        self.pages.store(redo.pages.len(), Ordering::Relaxed);
     }
 
     /// A batch has changed these pages. Call it under the apply lock, before the batch is in the log.
     pub(super) fn note(&self, pages: &[PageId]) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let RedoWorkState { redo, next } = &mut *state;
-        for since in std::iter::once(redo).chain(next) {
+        for since in std::iter::once(&mut *redo).chain(next) {
             pages.iter().for_each(|id| since.pages.insert(*id));
         }
+        self.publish(redo);
     }
 
     /// A checkpoint begins, whose redo point is at this position. Call it under the apply lock. A checkpoint that has
     /// begun and failed does not count.
     pub(super) fn begin(&self, position: u64) {
-        self.0.lock().next = Some(WorkSince { position, ..WorkSince::default() });
+        self.state.lock().next = Some(WorkSince { start: position, ..WorkSince::default() });
     }
 
     /// The redo point of the checkpoint that was begun is durable.
     pub(super) fn finish(&self) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         if let Some(next) = state.next.take() {
             state.redo = next;
+            self.publish(&state.redo);
         }
     }
 
     /// The amount that a recovery would read now.
     pub(super) fn amount(&self, position: u64) -> RedoAmount {
-        let WorkSince { position: from, earlier, pages } = &self.0.lock().redo;
-        RedoAmount { bytes: earlier.saturating_add(position.saturating_sub(*from)), pages: pages.len() }
+        let bytes = position.wrapping_sub(self.start.load(Ordering::Relaxed)).cast_signed();
+        RedoAmount { bytes: bytes.max(0).cast_unsigned(), pages: self.pages.load(Ordering::Relaxed) }
     }
 }
 

@@ -142,7 +142,7 @@ impl Engine {
             snapshots: self.snapshots.count(),
             versions: held.events,
             version_bytes: held.bytes + held.run_bytes,
-            detached: self.detached.lock().len(),
+            detached: self.detached.len(),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use super::dictionary::{CompressionDictionary, Dictionary, DictionaryId, DictionaryPlace};
 use crate::base::TableId;
-use parking_lot::{Mutex, RwLock};
+use crate::base::counted::Counted;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ const MAX_CDICTS: usize = 16;
 /// The dictionaries of a database.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Dictionaries {
-    known: RwLock<BTreeMap<DictionaryId, KnownDictionary>>,
+    known: Counted<BTreeMap<DictionaryId, KnownDictionary>>,
     /// The dictionaries that were used last, the latest one at the end.
     cdicts: Mutex<Vec<Arc<CompressionDictionary>>>,
 }
@@ -72,27 +73,29 @@ impl Dictionaries {
 
     /// Adds a dictionary that the store's own bytes name, or `None` if it cannot be read there.
     pub(in crate::store) fn add_named(&self, place: DictionaryPlace, dictionary: Option<Dictionary>) {
-        let mut all = self.known.write();
-        let found = all.remove(&place.id).and_then(|found| found.dictionary);
-        let known = KnownDictionary {
-            place: Some(place),
-            dictionary: dictionary.map(Arc::new).or(found),
-            usage: Usage::Active,
-        };
-        all.insert(place.id, known);
+        self.known.change(|all| {
+            let found = all.remove(&place.id).and_then(|found| found.dictionary);
+            let known = KnownDictionary {
+                place: Some(place),
+                dictionary: dictionary.map(Arc::new).or(found),
+                usage: Usage::Active,
+            };
+            all.insert(place.id, known);
+        });
     }
 
     /// Adds a dictionary that was found without a note of it.
     pub(in crate::store) fn add_found(&self, dictionary: Dictionary) {
-        let mut all = self.known.write();
         let unknown = KnownDictionary { place: None, dictionary: None, usage: Usage::Retired };
-        all.entry(dictionary.id()).or_insert(unknown).dictionary.get_or_insert(Arc::new(dictionary));
+        self.known.change(|all| {
+            all.entry(dictionary.id()).or_insert(unknown).dictionary.get_or_insert(Arc::new(dictionary));
+        });
     }
 
     /// Adds a new dictionary.
     pub(super) fn add_new(&self, place: DictionaryPlace, dictionary: Arc<Dictionary>) {
         let known = KnownDictionary { place: Some(place), dictionary: Some(dictionary), usage: Usage::Waiting };
-        self.known.write().insert(place.id, known);
+        self.known.change(|all| all.insert(place.id, known));
     }
 
     /// The places that the store's own bytes name.
@@ -103,7 +106,7 @@ impl Dictionaries {
 
     /// How many places there are at most.
     pub(in crate::store) fn len(&self) -> usize {
-        self.known.read().len()
+        self.known.len()
     }
 
     /// New images may name it.
@@ -122,9 +125,11 @@ impl Dictionaries {
     }
 
     fn move_on(&self, id: DictionaryId, usage: Usage) {
-        if let Some(known) = self.known.write().get_mut(&id) {
-            known.usage = known.usage.max(usage);
-        }
+        self.known.change(|all| {
+            if let Some(known) = all.get_mut(&id) {
+                known.usage = known.usage.max(usage);
+            }
+        });
         if usage > Usage::Active {
             self.cdicts.lock().retain(|cdict| cdict.dictionary.id() != id);
         }
@@ -132,6 +137,6 @@ impl Dictionaries {
 
     /// Its pages are free.
     pub(super) fn remove(&self, id: DictionaryId) {
-        self.known.write().remove(&id);
+        self.known.change(|all| all.remove(&id));
     }
 }

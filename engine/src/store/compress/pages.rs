@@ -7,6 +7,7 @@ use super::{
     Coders, Compression, CompressionDictionary, CompressionTotals, Dictionaries, Dictionary, DictionaryId,
     DictionaryPlace, Encoding, Places,
 };
+use crate::base::counted::Counted;
 use crate::base::{PageId, TableId};
 use crate::page::Page;
 use crate::store::{Overflow, PagePolicy};
@@ -29,9 +30,9 @@ pub(in crate::store) type Policies = HashMap<TableId, PagePolicy>;
 #[derive(Debug)]
 pub struct PageCompression {
     places: Places,
-    policies: RwLock<Policies>,
+    policies: Counted<Policies>,
     /// Leaves that missed the targets of their tables and are to be split.
-    to_be_split: Mutex<BTreeSet<PageId>>,
+    to_be_split: Counted<BTreeSet<PageId>>,
     attempts: Attempts,
     dictionaries: Dictionaries,
     /// Read by a thread from when it compresses the pages of a batch until they are written.
@@ -107,8 +108,8 @@ impl PageCompression {
             places,
             dictionaries,
             batches: RwLock::default(),
-            policies: RwLock::new(policies),
-            to_be_split: Mutex::default(),
+            policies: Counted::new(policies),
+            to_be_split: Counted::default(),
             attempts: Attempts::default(),
             counters: CompressionCounters::default(),
             threads: AtomicUsize::new(1),
@@ -163,17 +164,17 @@ impl PageCompression {
 
     /// Sets the policies of all tables. The policies that the store had may belong to tables that do not exist.
     pub fn replace_policies(&self, new: impl IntoIterator<Item = (TableId, PagePolicy)>) {
-        *self.policies.write() = new.into_iter().filter(|(_, policy)| *policy != PagePolicy::default()).collect();
+        let new = new.into_iter().filter(|(_, policy)| *policy != PagePolicy::default()).collect();
+        self.policies.change(|policies| *policies = new);
     }
 
     /// Sets the policy of a table. It applies to each of its pages when the page is next written.
     pub fn set_policy(&self, table: TableId, policy: PagePolicy) {
         self.attempts.forget(table);
-        let mut policies = self.policies.write();
-        match policy == PagePolicy::default() {
+        self.policies.change(|policies| match policy == PagePolicy::default() {
             true => policies.remove(&table),
             false => policies.insert(table, policy),
-        };
+        });
     }
 
     /// The policies of tables that do not have the default one, in the order of their ids.
@@ -185,7 +186,7 @@ impl PageCompression {
 
     /// How many tables do not have the default policy.
     pub(crate) fn policy_count(&self) -> usize {
-        self.policies.read().len()
+        self.policies.len()
     }
 
     /// True if the policy of the table compresses pages.
@@ -195,23 +196,23 @@ impl PageCompression {
 
     /// True if there are pages for [`PageCompression::take_to_be_split`].
     pub fn has_to_be_split(&self) -> bool {
-        !self.to_be_split.lock().is_empty()
+        self.to_be_split.len() > 0
     }
 
     /// Up to `most` leaves that were written, have missed the targets of their tables, and are to be split. They may
     /// have been changed or freed since.
     pub fn take_to_be_split(&self, most: usize) -> Vec<PageId> {
-        let mut all = self.to_be_split.lock();
-        std::iter::from_fn(|| all.pop_first()).take(most).collect()
+        self.to_be_split.change(|all| std::iter::from_fn(|| all.pop_first()).take(most).collect())
     }
 
     /// Notes pages that were written and are to be split.
     pub(in crate::store) fn note_to_be_split(&self, pages: impl Iterator<Item = PageId>) {
         let mut pages = pages.peekable();
         if pages.peek().is_some() {
-            let mut all = self.to_be_split.lock();
-            let room = MAX_TO_BE_SPLIT.saturating_sub(all.len());
-            all.extend(pages.take(room));
+            self.to_be_split.change(|all| {
+                let room = MAX_TO_BE_SPLIT.saturating_sub(all.len());
+                all.extend(pages.take(room));
+            });
         }
     }
 

@@ -336,7 +336,7 @@ impl Engine {
         let before = |old: Option<Record<'_>>| self.note_before(applier, catalog.table, &key, old);
         catalog.put(applier, &key, record, before)?;
         let pending = PendingSubtree { since: applier.event_lsn(), table: subtree.table, large_values };
-        self.detached.lock().insert((pending.since, subtree.root), pending);
+        self.detached.change(|all| all.insert((pending.since, subtree.root), pending));
         Ok(())
     }
 }

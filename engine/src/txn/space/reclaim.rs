@@ -54,7 +54,7 @@ impl Engine {
     /// The first subtree that no snapshot can read, if there is one.
     fn next_to_free(&self) -> Option<(PageId, PendingSubtree)> {
         let oldest = self.snapshots.oldest();
-        let detached = self.detached.lock();
+        let detached = self.detached.read();
         let ((since, root), pending) = detached.first_key_value()?;
         (*since <= oldest).then_some((*root, *pending))
     }
@@ -85,20 +85,20 @@ impl Engine {
     /// Frees the subtrees that were detached before `end` and that no snapshot needs. Does not wait for subtrees that
     /// other threads detach during this call.
     pub(crate) fn reclaim_before(&self, catalog: &Tree, end: Lsn) -> Result<()> {
-        let waits = || self.detached.lock().first_key_value().is_some_and(|((since, _), _)| *since < end);
+        let waits = || self.detached.read().first_key_value().is_some_and(|((since, _), _)| *since < end);
         while waits() && self.reclaim_step(catalog, None)? {}
         Ok(())
     }
 
     /// True if there are detached subtrees that are not yet freed.
     pub(crate) fn has_detached(&self) -> bool {
-        !self.detached.lock().is_empty()
+        self.detached.len() > 0
     }
 
     /// How many detached subtrees open snapshots may still read.
     pub(crate) fn held_subtrees(&self) -> usize {
         let after = self.snapshots.oldest().plus(1);
-        self.detached.lock().range((after, PageId::NONE)..).count()
+        self.detached.read().range((after, PageId::NONE)..).count()
     }
 
     /// The most dirty pages that a batch leaves, including allocation maps: each freed page may be in another map.
@@ -158,7 +158,7 @@ impl Engine {
                 }
                 Err(other) => return Err(other),
             }
-            self.detached.lock().remove(&(pending.since, root));
+            self.detached.change(|all| all.remove(&(pending.since, root)));
         }
         self.append_batch(applier.finish(), start)
     }

@@ -65,7 +65,7 @@ impl Engine {
             (self.snapshots.count() > 0 && held.bytes > limit).then_some(held)
         };
         // First a quick check that counts all detached subtrees, also those that no snapshot needs.
-        if !self.versions.is_holding() || held(self.detached.lock().len()).is_none() {
+        if !self.versions.is_holding() || held(self.detached.len()).is_none() {
             return Ok(());
         }
         self.prune_all();
