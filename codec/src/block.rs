@@ -2,7 +2,7 @@
 
 use crate::Int;
 
-/// The most keys that a block can have. [`crate::Codec::Bp128`] allows 128.
+/// The maximum number of keys that a block can have. [`crate::Codec::Bp128`] allows 128.
 pub const MAX_BLOCK: usize = 256;
 
 /// A buffer for the keys of any block. Decoders may overwrite all of it, also after the block's last key.

@@ -6,7 +6,7 @@ use crate::{Block, Buffer, Edit, Error, Found, Int, Level, MAX_BLOCK, Result};
 
 /// A codec for one key type. `body` always has exactly `size(block)` bytes, and `block.count` is at least 1.
 pub(crate) trait Scheme<T: Int> {
-    /// The most keys of a block.
+    /// The maximum number of keys of a block.
     const MAX_COUNT: usize = MAX_BLOCK;
 
     /// See [`crate::Codec::delete_stable`].

@@ -60,7 +60,7 @@ impl<T: Int> Walk for StreamWalk<'_, T> {
     }
 }
 
-/// The most control bytes of a block: one for two `u64` gaps.
+/// The maximum number of control bytes of a block: one for two `u64` gaps.
 const MAX_CONTROLS: usize = MAX_BLOCK / 2;
 
 /// Replaces the codes of the `removed` gaps from `place` on by those of `added`, in a copy of the control bytes.

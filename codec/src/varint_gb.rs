@@ -172,7 +172,7 @@ impl<T: Int> Writer<'_, T> {
     }
 }
 
-/// The most bytes of a block: for `u64` keys, 8 bytes for each gap and half a control byte.
+/// The maximum number of bytes of a block: for `u64` keys, 8 bytes for each gap and half a control byte.
 const MAX_BODY: usize = MAX_BLOCK * 9;
 
 impl<T: Int> GapFormat<T> for VarIntGb {

@@ -19,7 +19,7 @@ const KEYS: usize = 2_000_000;
 const NORMAL_DIGITS: usize = 32;
 /// The number of these digits after the point.
 const NORMAL_FRACTION: u32 = 16;
-/// The greatest scale whose keys have [`NORMAL_DIGITS`] digits.
+/// The maximum scale whose keys have [`NORMAL_DIGITS`] digits.
 const MAX_SCALE: f64 = 1e14;
 
 /// The source of the keys.

@@ -53,8 +53,7 @@ struct FindingRow {
 #[derive(Serialize)]
 struct SavedRow {
     entries: u64,
-    /// The number of entries that there should be; `-` if it is unknown, because commits are lost or because a table
-    /// was found by its pages.
+    /// The number of entries that there should be; `-` if it is unknown: see [`Rest::total`].
     of_entries: Option<u64>,
     /// True if some entries may be in an older state.
     older_states: bool,

@@ -21,7 +21,8 @@ use std::time::Instant;
 /// How to write a value in a line.
 const VALUE_ADVICE: &str = "write a TAB after the key and then the value, which may be empty";
 
-/// The least memory for sorting in bytes. With less, a large input has so many parts that they are merged many times.
+/// The minimum memory for sorting, in bytes. With less, a large input has so many parts that they are merged many
+/// times.
 const MIN_MEMORY: usize = 16 << 20;
 
 /// The report.

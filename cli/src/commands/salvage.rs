@@ -65,8 +65,9 @@ impl Rest {
         self.damage.iter().any(is_of_log)
     }
 
-    /// How many entries there should be. `None` if commits are lost or a table was found by its pages, because the
-    /// number is then unknown, and if more were found: older states of leaves can have entries that were removed later.
+    /// The number of entries that there should be. `None` if it is unknown. This has three possible causes: commits are
+    /// lost, a table was found by its pages, or more entries were found than the catalog counts. (Older states of
+    /// leaves can have entries that were removed later.)
     pub(super) fn total(&self) -> Option<u64> {
         let was_found = |damage: &Damage| matches!(damage, Damage::TableFound { .. });
         let known = !self.has_lost_commits() && !self.damage.iter().any(was_found);

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 /// The first bytes of blocks that a dump must not overwrite: those of databases, of their logs, and of devices with a
 /// database.
 const PROTECTED: [[u8; 8]; 3] = [FILE_MAGIC, *b"DURALOG\n", *b"DURADEV\n"];
-/// The number of blocks that are searched. A database begins with two superblocks, on a device after two copies of the
-/// device header. One of the two may be damaged.
+/// The number of blocks that are searched. A database begins with two superblocks. On a device, two copies of the
+/// device header are before them. One block of each pair may be damaged.
 const BLOCKS: usize = 4;
 /// The length of a block.
 const BLOCK: usize = 4096;

@@ -96,7 +96,7 @@ unsafe fn frame_sum<V: Vector>(lanes: &Lanes<V::Key>, body: &[u8]) -> u128 {
     all
 }
 
-/// The most rows of a BP128 block, rounded up to the number that `store_columns` stores at once.
+/// The maximum number of rows of a BP128 block, rounded up to the number that `store_columns` stores at once.
 const MAX_RUN: usize = 16;
 
 /// Writes the rows of one part to `run`. Each field plus one is added to those above it in its lane. Returns the

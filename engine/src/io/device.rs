@@ -8,7 +8,7 @@
 //! | 0 | 8 | magic `DURADEV\n` |
 //! | 8 | 4 | version: 1 |
 //! | 12 | 4 | CRC-32C of bytes 16 to 32 |
-//! | 16 | 8 | sequence |
+//! | 16 | 8 | sequence number |
 //! | 24 | 8 | length of the file |
 //!
 //! The length in the header is often greater than that of the file. The bytes up to it were zeros before the header was
@@ -33,7 +33,7 @@ const CHECKED: Range<usize> = 16..32;
 const FRONT: u64 = 2 * BLOCK as u64;
 /// Bytes at the front and at the end of a device where other systems have their headers.
 const SEARCHED: u64 = 1 << 20;
-/// Least and most bytes by which the length in the header grows; between them a sixteenth of it.
+/// The minimum and the maximum number of bytes by which the length in the header grows; between them a sixteenth of it.
 const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
 /// Bytes of zeros that are written together.
 const ZEROS: usize = 1 << 18;
@@ -73,7 +73,7 @@ struct DeviceState {
     header: DeviceHeader,
     /// The copies of the header that are still to be written, in this order, with a sync after each.
     unwritten: Vec<usize>,
-    /// The file does not count yet: the header says that it is empty.
+    /// True until the new file is complete: the header says that there is no file (its length is 0).
     unfinished: bool,
 }
 

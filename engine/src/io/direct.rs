@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// The alignment of memory in bytes. A device that needs a larger one is not supported.
 pub(super) const ALIGNMENT: usize = 4096;
-/// The most bytes of one system call.
+/// The maximum number of bytes of one system call.
 const MAX_CALL: usize = 256 << 10;
 /// The largest supported unit in bytes.
 pub(super) const MAX_UNIT: usize = MAX_CALL / 4;

@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The most bytes of the log that one call writes. The file cache of Linux can keep the bytes of one call in one folio,
-/// which is a group of pages of the cache. A later small write into a folio processes all its blocks. A commit is such
-/// a write: its file already has zeros there, or is a spare file. With folios of 1 MiB such a write took three times as
-/// long as with folios of 64 KiB.
+/// The maximum number of bytes of the log that one call writes. The file cache of Linux can keep the bytes of one call
+/// in one folio, which is a group of pages of the cache. A later small write into a folio processes all its blocks. A
+/// commit is such a write: its file already has zeros there, or is a spare file. With folios of 1 MiB such a write took
+/// three times as long as with folios of 64 KiB.
 const MAX_LOG_WRITE: usize = 64 << 10;
 
 /// A multiple of the size of every folio. The system does not remove a part of a folio from the file cache.

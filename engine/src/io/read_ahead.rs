@@ -19,7 +19,7 @@ const THREADS: usize = 8;
 const STACK: usize = 128 << 10;
 /// The most bytes of one request.
 const PIECE: usize = 64 << 10;
-/// The most bytes of memory that are kept.
+/// The maximum number of bytes of memory that are kept.
 const MAX_KEPT: usize = 8 << 20;
 /// A piece is old if more than this number of reads came after it: its reader has probably ended early.
 const OLD: u64 = 2048;

@@ -99,7 +99,7 @@ impl BatchBuffer {
             self.bytes.resize(BATCH_HEADER, 0);
         }
         let length = self.len();
-        let limit = fields.most_payload;
+        let limit = fields.max_payload;
         let field = u32::try_from(length).ok().filter(|_| length <= limit).ok_or_else(|| Error::Option {
             option: "batch length",
             value: length.to_string(),
@@ -130,7 +130,7 @@ pub(super) struct HeaderFields {
     /// The checksum of the previous batch.
     pub(super) previous: u32,
     /// The maximum length of the payload.
-    pub(super) most_payload: usize,
+    pub(super) max_payload: usize,
 }
 
 /// A header with the right header checksum. [`BatchHeader::proves`] checks the payload.
@@ -191,7 +191,7 @@ mod tests {
             start: Lsn(1000),
             durable: Lsn(900),
             previous: 0xabcd,
-            most_payload: MAX_PAYLOAD,
+            max_payload: MAX_PAYLOAD,
         }
     }
 

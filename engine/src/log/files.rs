@@ -23,7 +23,7 @@ pub(super) struct LogFiles {
     pub(super) ours: Vec<SegmentHeader>,
     /// Files whose creation was interrupted. They never contained a batch.
     pub(super) cut: Vec<u32>,
-    /// Spare files. They contain no batch that counts, whatever their number is.
+    /// Spare files. They contain no valid batch, whatever their number is.
     pub(super) spare: Vec<u32>,
     /// The highest number of a file whose header has been damaged.
     pub(super) damaged: Option<u32>,

@@ -32,7 +32,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The most spare files.
+/// The maximum number of spare files.
 const MAX_SPARES: usize = 8;
 
 /// The next segment, as far as it is prepared.
@@ -165,7 +165,7 @@ impl Log {
             written: AtomicU64::new(0),
             begun_at: AtomicU64::new(0),
             group: GroupCommit::new(header.start),
-            most_payload: AtomicUsize::new(MAX_PAYLOAD),
+            max_payload: AtomicUsize::new(MAX_PAYLOAD),
             rotation: Mutex::new(Rotation::new(segment::number_after(&config, header.number)?)),
             tail: Mutex::new(Tail::new(disk, header, 0, old_segments)),
             config,

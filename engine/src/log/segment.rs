@@ -52,7 +52,7 @@ pub(super) struct SegmentHeader {
 pub(super) enum SegmentFile {
     /// A segment of this database.
     Ours(SegmentHeader),
-    /// A file of this database that was a segment and will be one again. It contains no batch that counts.
+    /// A file of this database that was a segment and will be one again. It contains no valid batch.
     Spare,
     /// A valid segment, or spare file, of another database.
     Foreign,

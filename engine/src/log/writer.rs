@@ -34,7 +34,7 @@ pub struct Log {
     pub(super) begun_at: AtomicU64,
     pub(super) group: GroupCommit,
     /// The maximum length of a payload.
-    pub(super) most_payload: AtomicUsize,
+    pub(super) max_payload: AtomicUsize,
     /// The next segment, as far as it is prepared. Locked while segments are begun, used again and removed.
     pub(super) rotation: Mutex<Rotation>,
     pub(super) tail: Mutex<Tail>,
@@ -57,13 +57,13 @@ impl Log {
     }
 
     /// The maximum length of a payload: [`MAX_PAYLOAD`], or less after [`Log::limit_payload`].
-    pub fn most_payload(&self) -> usize {
-        self.most_payload.load(Ordering::Relaxed)
+    pub fn max_payload(&self) -> usize {
+        self.max_payload.load(Ordering::Relaxed)
     }
 
     /// Limits payloads to `bytes`, and to [`MAX_PAYLOAD`].
     pub fn limit_payload(&self, bytes: usize) {
-        self.most_payload.store(bytes.min(MAX_PAYLOAD), Ordering::Relaxed);
+        self.max_payload.store(bytes.min(MAX_PAYLOAD), Ordering::Relaxed);
     }
 
     /// Bytes of all batches since the log was created or resumed, and of the padding between them: what a recovery
@@ -106,7 +106,7 @@ impl Log {
             start: self.next_lsn(),
             durable: self.group.durable(),
             previous: tail.chain,
-            most_payload: self.most_payload(),
+            max_payload: self.max_payload(),
         };
         let (bytes, chain) = buffer.seal(&fields)?;
         let are_synced_often = fields.start.0.saturating_sub(fields.durable.0) <= OFTEN;

@@ -48,9 +48,9 @@ impl ChangedParts {
         }
     }
 
-    /// The bytes of the segments, of a page of that size, or somewhat fewer: the first and the last segment may be
-    /// shorter than the others.
-    pub fn least_bytes(self, page_size: usize) -> usize {
+    /// A lower bound of the bytes of the segments in a page of this size. The first and the last segment may be shorter
+    /// than the others, so two segments are left out.
+    pub fn min_bytes(self, page_size: usize) -> usize {
         let segments = self.0.iter().map(|word| word.count_ones() as usize).sum::<usize>();
         segments.saturating_sub(2) * ChangedParts::segment(page_size)
     }
@@ -84,7 +84,7 @@ mod tests {
             copy[..ChangedParts::LSN].copy_from_slice(&after[..ChangedParts::LSN]);
             let changed = ChangedParts::between(&before, &after);
             let bytes = changed.ranges(before.len()).map(|range| range.len()).sum::<usize>();
-            prop_assert!(changed.least_bytes(before.len()) <= bytes);
+            prop_assert!(changed.min_bytes(before.len()) <= bytes);
             for range in changed.ranges(before.len()) {
                 prop_assert_ne!(&before[range.clone()], &after[range.clone()]);
                 copy[range.clone()].copy_from_slice(&after[range]);

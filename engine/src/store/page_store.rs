@@ -92,7 +92,7 @@ pub enum Base {
 /// Collects pages and writes them together. If it is dropped before [`PageWriter::write`], it writes nothing.
 pub trait PageWriter {
     /// Adds a page, whose bytes are copied. `changed` covers every byte that differs from the page's base, except the
-    /// LSN, if the store [wants to know](StoreWrites::most_changed).
+    /// LSN, if the store [wants to know](StoreWrites::max_changed_bytes).
     fn push(&mut self, id: PageId, page: &[u8], changed: ChangedParts) -> Base;
 
     /// Writes them all; nothing is synced. The log must be durable beyond the pages' LSNs. On an error no page has
@@ -188,10 +188,10 @@ pub trait StoreReads {
 
 /// Writing pages, and dropping those that have been freed.
 pub trait StoreWrites {
-    /// The most bytes of changed parts of a page that the store needs to know; `None` if it needs to know nothing. The
-    /// pool copies each page before a change, to compare, until more bytes have changed. Then the page counts as
-    /// changed as a whole.
-    fn most_changed(&self) -> Option<usize> {
+    /// The limit up to which the store needs to know the changed parts of a page, in bytes; `None` if the store does
+    /// not need them. The pool copies a page before each change and compares, until more bytes than this have changed.
+    /// Then the whole page counts as changed.
+    fn max_changed_bytes(&self) -> Option<usize> {
         None
     }
 

@@ -12,7 +12,7 @@ pub struct PlaceBytes {
 }
 
 impl PlaceBytes {
-    /// The most bytes that a place can have.
+    /// The maximum number of bytes that a place can have.
     pub const MAX: usize = 15;
     /// A place of no bytes.
     pub const EMPTY: PlaceBytes = PlaceBytes { len: 0, bytes: [0; PlaceBytes::MAX] };

@@ -31,7 +31,7 @@ pub const ID_SLACK: u32 = 1 << 20;
 pub const SUPERBLOCK: usize = 4096;
 /// Bytes at the front of the file that belong to the two superblocks.
 pub const FRONT: usize = 2 * SUPERBLOCK;
-/// The most bytes that a store can keep in a superblock.
+/// The maximum number of bytes that a store can keep in a superblock.
 pub const MAX_STORE_HEADER: usize = MAPS - STORE_HEADER;
 
 // The magic, the version and the checksum are at the same offsets in every version.

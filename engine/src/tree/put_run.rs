@@ -9,8 +9,8 @@ use super::{PageWrite, Tree};
 use crate::base::{PageId, Result, limits};
 use crate::page::{NewEntry, Page, Record};
 
-/// The most entries that are offered to a leaf at once. Without a limit, all following entries would be searched again
-/// for each leaf that they fill.
+/// The maximum number of entries that are offered to a leaf at once. Without a limit, all following entries would be
+/// searched again for each leaf that they fill.
 const MAX_AT_ONCE: usize = 4096;
 
 /// An entry to put, with its place as for [`Tree::put_with_hint`].

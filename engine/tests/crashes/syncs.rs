@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 const NAME: &str = "t.duramen";
 const T: TableDef<u32, &[u8]> = TableDef::new("t");
-/// The most syncs of a checkpoint.
+/// The maximum number of syncs of a checkpoint.
 const MAX_SYNCS: usize = 8;
 
 /// A function that is called at each write (with its offset) and before each sync of a file.

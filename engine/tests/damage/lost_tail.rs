@@ -12,7 +12,7 @@ const NAME: &str = "t.duramen";
 const TABLE: TableDef<u32, &[u8]> = TableDef::new("t");
 const OTHER: TableDef<u32, &[u8]> = TableDef::new("other");
 const KEYS: u32 = 1500;
-/// The most entries that may be refused: those of about two leaves.
+/// The maximum number of entries that may be refused: those of about two leaves.
 const MAX_UNREAD: u32 = KEYS / 20;
 
 fn options() -> Builder {

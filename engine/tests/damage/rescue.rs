@@ -24,7 +24,8 @@ fn options() -> duramen::Builder {
 fn tables() -> Vec<(&'static str, TableOptions, Entries)> {
     let name = |n: u32| format!("{n:06}{:x<150}", "").into_bytes();
     let text = |n: u32| format!("the value of {n:06}, ").repeat(if n % 150 == 7 { 700 } else { 2 }).into_bytes();
-    // Three of four bytes do not compress: a full page misses half a page, and half of it does not.
+    // Three of every four bytes do not compress. So a full page misses its target of half a page, and a half-full page
+    // meets it.
     let mixed = |n: u32| n.wrapping_mul(0x9E37_79B9) >> 8;
     let long = |n: u32| format!("{:03}{:y<3000}{n:06}", n / 50, "").into_bytes();
     let keys = |keys| TableOptions { keys: Some(keys), ..TableOptions::default() };
@@ -46,8 +47,8 @@ fn page_size(store: StoreKind) -> usize {
     if store == StoreKind::Table { 4096 } else { 8192 }
 }
 
-/// The options of a table with its compression. The pages of `names` have half a page as their target, and meet it.
-/// Those of `numbers` have it too: they miss it, and are split until they meet it.
+/// The options of a table with its compression. The tables `names` and `numbers` have half a page as their target. The
+/// pages of `names` meet it. Full pages of `numbers` miss it, and are split until they meet it.
 fn compressed(table: &str, store: StoreKind, options: TableOptions) -> TableOptions {
     let half = Target::Bytes(u32::try_from(page_size(store) / 2).unwrap());
     match table {

@@ -25,7 +25,7 @@ pub(super) enum Setting {
     Zstd,
 }
 
-/// Bytes of the least cache.
+/// The minimum size of the cache in bytes.
 const MIN_CACHE: usize = 256 << 10;
 
 impl Setting {

@@ -15,7 +15,7 @@ pub(crate) struct TableSpec<'a> {
     pub(crate) options: TableOptions,
 }
 
-/// The greatest length of values in a record list of fixed length. Longer values would leave no space for keys.
+/// The maximum length of values in a record list of fixed length. Longer values would leave no space for keys.
 const MAX_FIXED_RECORD: usize = 64;
 
 impl<'a> TableSpec<'a> {

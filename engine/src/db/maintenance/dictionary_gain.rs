@@ -13,12 +13,12 @@ use std::sync::Arc;
 const SIZES: [usize; 3] = [16 << 10, 64 << 10, 110 << 10];
 /// The steps of [`gain`]: compressing the sample, and for each size training and compressing once more.
 pub(super) const STEPS: u64 = 1 + 2 * SIZES.len() as u64;
-/// Least pages in a sample.
+/// The minimum number of pages in a sample.
 const MIN_PAGES: usize = 32;
-/// The most bytes of pages of a table that are kept, and of all tables together.
+/// The maximum number of bytes of pages of a table that are kept, and of all tables together.
 const MAX_BYTES: usize = 12 << 20;
 const MAX_BYTES_TOGETHER: usize = 64 << 20;
-/// The least part of the bytes of a table that makes a dictionary worth it.
+/// The minimum part of the bytes of a table that makes a dictionary worth it.
 const MIN_SAVING: f64 = 0.02;
 
 /// Sampled pages of a table.

@@ -29,11 +29,11 @@ pub const DEFAULT_CHECKPOINT_BYTES: u64 = 64 << 20;
 /// ```
 pub const DEFAULT_CHECKPOINT_PAGES: u64 = 65_536;
 
-/// The least bounds. With smaller ones checkpoints would write more than commits.
+/// The minimum bounds. With smaller ones checkpoints would write more than commits.
 const MIN_BYTES: u64 = 4096;
 const MIN_PAGES: u64 = 16;
 
-/// The most background writers.
+/// The maximum number of background writers.
 const MAX_WRITERS: usize = 4;
 
 impl Builder {

@@ -380,7 +380,7 @@ fn shared(
     read_only: bool,
     lock: Option<Arc<dyn LockGuard>>,
 ) -> Arc<Shared> {
-    engine.limit_payload(options.most_payload);
+    engine.limit_payload(options.max_payload);
     let bounds = options.redo_bounds(engine.page_size());
     let engine = engine.bounded(bounds);
     let engine = match options.superseded_bytes {

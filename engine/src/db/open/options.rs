@@ -77,7 +77,7 @@ pub struct Builder {
     pub(crate) background: bool,
     pub(crate) compression_threads: usize,
     pub(crate) writers: usize,
-    pub(crate) most_payload: usize,
+    pub(crate) max_payload: usize,
     pub(crate) superseded_bytes: Option<u64>,
     pub(in crate::db) on_recovery: Option<Listener>,
 }
@@ -101,7 +101,7 @@ impl Default for Builder {
             background: true,
             compression_threads: default_compression_threads(),
             writers: 1,
-            most_payload: crate::log::MAX_PAYLOAD,
+            max_payload: crate::log::MAX_PAYLOAD,
             superseded_bytes: None,
             on_recovery: None,
         }
@@ -271,7 +271,7 @@ impl Builder {
     #[doc(hidden)]
     #[must_use]
     pub fn batch_bytes(mut self, bytes: usize) -> Builder {
-        self.most_payload = bytes;
+        self.max_payload = bytes;
         self
     }
 
@@ -387,11 +387,11 @@ impl Builder {
         self
     }
 
-    /// The most threads that compress the pages of a batch: of a bulk load, a compaction, a checkpoint or a background
-    /// writer. One of them is the thread that writes the batch. The others are shared by all batches that the database
-    /// writes at the same time: it never starts more than `threads - 1`. A bulk load continues meanwhile. Default: one
-    /// for each processor, but at most 4. With 1 or 0 no threads are started for it. A commit or a read that finds no
-    /// free frame compresses up to eight pages itself.
+    /// The maximum number of threads that compress the pages of one batch (of a bulk load, a compaction, a checkpoint
+    /// or a background writer), including the thread that writes the batch. All batches that the database writes at the
+    /// same time share the other threads, so at most `threads - 1` of these run at any time. A bulk load continues
+    /// while its pages are compressed. Default: one thread for each processor, but at most 4. With 1 or 0, no other
+    /// threads compress pages. A commit or a read that finds no free frame compresses up to eight pages itself.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();

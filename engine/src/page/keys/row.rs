@@ -7,7 +7,7 @@ use super::slotted::{HEAD, Slotted};
 use crate::base::{bytes, varint};
 use std::ops::Range;
 
-/// The least length of a buffer that has keys.
+/// The minimum length of a buffer that has keys.
 const MIN_BUFFER: usize = 512;
 /// The bytes that are copied at once; parts of keys are seldom longer.
 const WIDE: usize = 32;

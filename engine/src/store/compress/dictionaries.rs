@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The most dictionaries that are kept prepared for compression. Each takes about a megabyte.
+/// The maximum number of dictionaries that are kept prepared for compression. Each takes about a megabyte.
 const MAX_CDICTS: usize = 16;
 
 /// The dictionaries of a database.

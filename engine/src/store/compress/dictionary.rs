@@ -19,9 +19,9 @@ impl std::fmt::Display for DictionaryId {
 
 /// The copies of each dictionary in the file.
 pub const DICTIONARY_COPIES: usize = 2;
-/// The most dictionaries that a database has.
+/// The maximum number of dictionaries that a database has.
 pub const MAX_DICTIONARIES: usize = 64;
-/// The most bytes of a dictionary.
+/// The maximum number of bytes of a dictionary.
 pub(crate) const MAX_BYTES: usize = 110 << 10;
 
 /// The table of a dictionary, and the first pages of its copies.

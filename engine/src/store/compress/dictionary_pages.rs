@@ -85,9 +85,9 @@ impl<'a> DictionaryPart<'a> {
     }
 }
 
-/// The most bytes of pages that a rescue keeps to find dictionaries among them. The dictionaries that a database has at
-/// one time take at most 14 MiB, and there may be old ones in free space. A hostile file may have pages that take far
-/// more memory than space in the file.
+/// The maximum number of bytes of pages that a rescue keeps to find dictionaries among them. The dictionaries that a
+/// database has at one time take at most 14 MiB, and there may be old ones in free space. A hostile file may have pages
+/// that take far more memory than space in the file.
 const MAX_KEPT: usize = 128 << 20;
 
 /// Pages that may have parts of dictionaries, found one by one.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// The most pages to be split that are remembered. Others stay as they are until they are written again.
+/// The maximum number of pages to be split that are remembered. Others stay as they are until they are written again.
 const MAX_TO_BE_SPLIT: usize = 1 << 16;
 
 /// Pages that a thread compresses before it asks for others. A thread for fewer is not worth it.
@@ -38,7 +38,7 @@ pub struct PageCompression {
     /// Read by a thread from when it compresses the pages of a batch until they are written.
     batches: RwLock<()>,
     counters: CompressionCounters,
-    /// One more than the most helpers.
+    /// The maximum number of threads for one batch: the thread that writes it, and the helpers.
     threads: AtomicUsize,
     /// The helpers of all batches: threads that compress pages beside the threads that write the batches.
     helpers: AtomicUsize,
@@ -118,13 +118,13 @@ impl PageCompression {
         }
     }
 
-    /// Sets the most threads that compress the pages of a batch, the one that writes the batch among them. Batches that
-    /// are written at the same time share the other threads.
+    /// Sets the maximum number of threads that compress the pages of a batch, the one that writes the batch among them.
+    /// Batches that are written at the same time share the other threads.
     pub fn set_threads(&self, threads: usize) {
         self.threads.store(threads.max(1), Ordering::Relaxed);
     }
 
-    /// The most threads that compress the pages of a batch.
+    /// The maximum number of threads that compress the pages of a batch.
     pub fn threads(&self) -> usize {
         self.threads.load(Ordering::Relaxed)
     }

@@ -79,7 +79,7 @@ impl fmt::Display for Overflow {
     }
 }
 
-/// The least number of bytes of a target.
+/// The minimum number of bytes of a target.
 const MIN_TARGET: u32 = 1024;
 
 impl Target {

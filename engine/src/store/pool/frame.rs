@@ -231,19 +231,23 @@ pub struct WriteGuard<'a> {
 }
 
 impl<'a> WriteGuard<'a> {
-    /// A guard for changes. `most_changed` is that of the [store](crate::store::StoreWrites::most_changed).
+    /// A guard for changes. `max_changed_bytes` is that of the [store](crate::store::StoreWrites::max_changed_bytes).
     #[inline(always)]
-    pub(super) fn new(latched: LatchedFrame<'a>, dirty: &'a AtomicU64, most_changed: Option<usize>) -> WriteGuard<'a> {
+    pub(super) fn new(
+        latched: LatchedFrame<'a>,
+        dirty: &'a AtomicU64,
+        max_changed_bytes: Option<usize>,
+    ) -> WriteGuard<'a> {
         let LatchedFrame { page, frame } = latched;
-        let before = most_changed.and_then(|most| WriteGuard::copy(&page, frame, most));
+        let before = max_changed_bytes.and_then(|most| WriteGuard::copy(&page, frame, most));
         WriteGuard { page, frame, dirty, before }
     }
 
     /// A copy of the page, unless so much of it has changed that its store will write the whole page.
     #[cold]
     #[inline(never)]
-    fn copy(page: &[u64], frame: &Frame, most_changed: usize) -> Option<Box<[u64]>> {
-        if frame.changed().least_bytes(page.as_bytes().len()) > most_changed {
+    fn copy(page: &[u64], frame: &Frame, max_changed_bytes: usize) -> Option<Box<[u64]>> {
+        if frame.changed().min_bytes(page.as_bytes().len()) > max_changed_bytes {
             frame.add_changed(ChangedParts::ALL);
             return None;
         }

@@ -26,7 +26,7 @@ use zerocopy::IntoBytes;
 
 /// The free list has one of this number of frames.
 const FREE_LIST_DIVISOR: usize = 8;
-/// The most bytes of pages in a free list.
+/// The maximum number of bytes of pages in a free list.
 const MAX_BYTES: usize = 16 << 20;
 /// A frame of the free list is prefetched this number of frames before it is taken.
 const TAKE_PREFETCH: usize = 3;

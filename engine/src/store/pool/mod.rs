@@ -84,8 +84,8 @@ pub struct Pool {
     capacity: u32,
     /// Inner pages are evicted only if no other page can be.
     keeps_inner: bool,
-    /// That of the store: see [`StoreWrites::most_changed`](super::StoreWrites::most_changed).
-    most_changed: Option<usize>,
+    /// That of the store: see [`StoreWrites::max_changed_bytes`](super::StoreWrites::max_changed_bytes).
+    max_changed_bytes: Option<usize>,
     /// Frames that have memory; without a store the highest page id so far + 1.
     used: AtomicU32,
     /// Frames with memory that can be reused at once; none without a store.
@@ -123,7 +123,7 @@ impl Pool {
             frames: Frames::new(page_size, capacity),
             capacity,
             keeps_inner: false,
-            most_changed: backing.as_ref().and_then(|backing| backing.store.most_changed()),
+            max_changed_bytes: backing.as_ref().and_then(|backing| backing.store.max_changed_bytes()),
             used: AtomicU32::new(0),
             free_frames: FreeFrames::default(),
             backing,
@@ -226,13 +226,13 @@ impl Pool {
                         return Ok(WriteGuard::new(
                             LatchedFrame { page, frame },
                             &self.counters.dirty,
-                            self.most_changed,
+                            self.max_changed_bytes,
                         ));
                     }
                 }
                 None => {
                     if let Some(loaded) = self.load(id, LoadMode::Stored)? {
-                        return Ok(WriteGuard::new(loaded, &self.counters.dirty, self.most_changed));
+                        return Ok(WriteGuard::new(loaded, &self.counters.dirty, self.max_changed_bytes));
                     }
                 }
             }

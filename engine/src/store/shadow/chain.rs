@@ -111,7 +111,7 @@ pub(super) fn apply_valid(
     Ok(parts)
 }
 
-/// Written for this image in the slot, as far as the fields of the delta say.
+/// True if the fields of the delta say that it was written for this image.
 fn is_ours(delta: &DeltaFields, base: DeltaBase) -> bool {
     delta.stamp.sequence == base.stamp.sequence
         && delta.stamp.generation >= base.stamp.generation
@@ -194,8 +194,9 @@ impl ChainWalk<'_> {
         }
     }
 
-    /// No cumulative delta is valid. If one is invalidated because the log has lost its change, it may have overwritten
-    /// a durable one: then the image in the slot is too old. The first delta of an image overwrites none.
+    /// Called if no cumulative delta is valid. Fails if a delta that is invalidated, because the log has lost its
+    /// change, may have overwritten a durable delta: then the image in the slot may lack durable changes. The first
+    /// delta of an image overwrites no delta, so it is no error.
     fn check_overwritten(&self) -> Result<(), String> {
         let invalidated = |block: &DeltaBlock| match block {
             DeltaBlock::Sound(delta) if self.is_ours(delta) && self.known.has_lost(delta.stamp, delta.lsn) => {
@@ -261,7 +262,7 @@ impl ChainWalk<'_> {
                     return Err(format!("delta block {index} belongs to a newer image, which is lost"));
                 }
                 DeltaBlock::Sound(delta) if self.known.has_lost(delta.stamp, delta.lsn) => chain.invalid.push(index),
-                DeltaBlock::Sound(delta) if chain.valid.contains(index) && self.is_ours(delta) => {}
+                DeltaBlock::Sound(delta) if chain.valid.may_contain(index) && self.is_ours(delta) => {}
                 DeltaBlock::Sound(delta) if self.is_ours(delta) => {
                     match self.is_unsynced(delta) || self.known.accepts_any {
                         true => chain.invalid.push(index),

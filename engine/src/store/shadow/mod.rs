@@ -357,7 +357,7 @@ impl StoreReads for ShadowStore {
 }
 
 impl StoreWrites for ShadowStore {
-    fn most_changed(&self) -> Option<usize> {
+    fn max_changed_bytes(&self) -> Option<usize> {
         (self.geometry.deltas() > 0).then_some(self.delta.threshold.into())
     }
 

@@ -311,7 +311,7 @@ impl ShadowStore {
             let most = self.geometry.deltas();
             self.read_part(self.geometry.slot_area(id, now.slot_index(), now.valid_deltas().blocks(most)), bytes)?;
             let slot_area = SlotArea::new(bytes, now.slot_index(), self.geometry.slot());
-            let is_valid = |index: &usize| now.valid_deltas().is_in(*index, most);
+            let is_valid = |index: &usize| now.valid_deltas().is_valid_in(*index, most);
             let bytes =
                 (0..slot_area.count()).filter(is_valid).map(|index| self.geometry.delta_bytes(slot_area.block(index)));
             Ok(bytes.map(|bytes| bytes as u64).sum())

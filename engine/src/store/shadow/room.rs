@@ -14,7 +14,8 @@ use crate::base::{Error, PageId, Result};
 use crate::io::BLOCK;
 use std::ops::Range;
 
-/// Least and most bytes by which the reserve grows beyond what is asked for; between them a sixteenth of the file.
+/// The minimum and the maximum number of bytes by which the reserve grows beyond what is asked for; between them a
+/// sixteenth of the file.
 const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
 
 /// The distance from the end of the file to the reserve is a quarter of the file, but at least this number of bytes.

@@ -55,8 +55,9 @@ pub(super) enum ValidDeltas {
 }
 
 impl ValidDeltas {
-    /// True if the delta in that block is valid, or if it is the one that the next cumulative delta does not overwrite.
-    pub(super) fn contains(self, block: usize) -> bool {
+    /// True if the block may have a delta of this image that is valid or was valid. For cumulative deltas these are
+    /// blocks 0 and 1: one has the valid delta, and the other may have the delta before it.
+    pub(super) fn may_contain(self, block: usize) -> bool {
         match self {
             ValidDeltas::None => false,
             ValidDeltas::Chain(count) => block < usize::from(count),
@@ -65,7 +66,7 @@ impl ValidDeltas {
     }
 
     /// True if the delta in that block is valid. A page has `most` delta blocks.
-    pub(super) fn is_in(self, block: usize, most: usize) -> bool {
+    pub(super) fn is_valid_in(self, block: usize, most: usize) -> bool {
         match self {
             ValidDeltas::None => false,
             ValidDeltas::Chain(count) => block < usize::from(count),

@@ -16,7 +16,7 @@ pub(crate) const CHUNK_BYTES: usize = CHUNK_PAGES * Location::BYTES;
 pub(crate) const GROUP_CHUNKS: usize = 128;
 /// The most bytes of a group on the device.
 pub(crate) const GROUP_BYTES: usize = GROUP_CHUNKS * Location::BYTES;
-/// The most groups of a directory: page ids have 32 bits.
+/// The maximum number of groups of a directory: page ids have 32 bits.
 const MAX_GROUPS: usize = 1 << 17;
 
 const _: () = assert!(MAX_GROUPS * GROUP_CHUNKS * CHUNK_PAGES == 1 << 32);

@@ -24,7 +24,7 @@ const MARKS: u64 = FRESH | CHECKED;
 const KEPT_DIVISOR: usize = 3;
 /// Chunks that stay in memory in any case: 16 MiB of them.
 const MIN_KEPT: usize = (16 << 20) / CHUNK_BYTES;
-/// The greatest number of chunks that are considered when one is read, to find some that can leave the memory.
+/// The maximum number of chunks that are considered when one is read, to find some that can leave the memory.
 const MAX_LOOKS: usize = 1024;
 /// The chunks that are considered for each chunk that a checkpoint has written. One of [`KEPT_DIVISOR`] chunks is in
 /// memory. It is considered twice before it leaves: the first time only clears its reference bit.

@@ -26,9 +26,9 @@ const MIN_CHUNKS: usize = 256;
 const CUT_DIVISOR: u64 = 32;
 const MIN_CUT: u64 = 4 << 20;
 
-/// The bytes of the file divided by `SPARE_DIVISOR` stay free at its end, beside the promised room, so that the file
-/// need not grow again at once: at least as many as `MIN_SPARE` images take. A transaction that only removes entries
-/// needs fewer.
+/// When the file is truncated, free places stay at its end beside the promised room, so that the file need not grow
+/// again at once. They take the bytes of the file divided by `SPARE_DIVISOR`, but there are at least `MIN_SPARE` of
+/// them. That is enough for a transaction that only removes entries.
 const SPARE_DIVISOR: u64 = 64;
 pub(super) const MIN_SPARE: u64 = 64;
 

@@ -12,7 +12,7 @@ use crate::base::{Error, Result};
 use crate::store::compress::{DICTIONARY_BYTES, POLICY_BYTES};
 use std::sync::atomic::Ordering;
 
-/// Least and most bytes by which the file grows at once; between them a part of its length.
+/// The minimum and the maximum number of bytes by which the file grows at once; between them a part of its length.
 const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
 const GROWTH_DIVISOR: u64 = 32;
 

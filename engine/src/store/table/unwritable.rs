@@ -11,7 +11,7 @@ use crate::io::WriteKind;
 /// How often a write is tried. A recovery flushes once, so the first error must not end it.
 const MAX_TRIES: u32 = 4;
 
-/// The most grains that stay in use. If every write fails, the file must not grow with each of them.
+/// The maximum number of grains that stay in use. If every write fails, the file must not grow with each of them.
 const MAX_UNWRITABLE: u64 = (16 << 20) / GRAIN as u64;
 
 impl TableStore {

@@ -152,7 +152,7 @@ impl StoreReads for SlotStore {
 }
 
 impl StoreWrites for SlotStore {
-    fn most_changed(&self) -> Option<usize> {
+    fn max_changed_bytes(&self) -> Option<usize> {
         Some(usize::MAX)
     }
 

@@ -117,7 +117,7 @@ impl Engine {
         let start = log.next_lsn();
         let applier = Applier::new(self, start, BatchBuffer::new()).with_events(progress.events);
         let max_pages = (self.pool.capacity() / 4).max(1);
-        let max_log = PIECE_LOG.min(log.most_payload() / 8);
+        let max_log = PIECE_LOG.min(log.max_payload() / 8);
         let mut last = false;
         while !last && applier.pages() < max_pages && applier.len() < max_log {
             last = !self.apply_next(&applier, steps, progress, catalog)?;

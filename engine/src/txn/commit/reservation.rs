@@ -108,7 +108,7 @@ impl<'e> ReservationEstimate<'e> {
             before: Vec::new(),
             last: PageId::NONE,
         };
-        let max_log = engine.log()?.most_payload() / 4;
+        let max_log = engine.log()?.max_payload() / 4;
         let frames = engine.pool.capacity();
         let max_pages = frames - (frames / 4).max(FRAMES_LEFT.min(frames / 2));
         let mut steps = steps.peekable();

@@ -48,7 +48,7 @@ pub(crate) struct LogicalTransaction {
 pub(crate) fn write<'a>(log: &Log, steps: impl Iterator<Item = Step<'a>>) -> Result<Lsn> {
     let start = log.next_lsn();
     let mut trees = BTreeMap::new();
-    let most = PIECE.min(log.most_payload() / 2);
+    let most = PIECE.min(log.max_payload() / 2);
     let mut out = Vec::with_capacity(most);
     let mut first = FIRST;
     for step in steps {

@@ -237,7 +237,7 @@ impl Planner<'_> {
     }
 }
 
-/// The most runs that one merge considers.
+/// The maximum number of runs that one merge considers.
 const MAX_MERGED: usize = 64;
 
 /// A merge of the runs `[from, to)` into one with one prefix.

@@ -15,9 +15,9 @@ use crate::page::keys::{InsertPlan, KeyState};
 pub(crate) const MIN_FOOTER: usize = 1;
 /// The bytes of the fields after the offsets.
 const FIELDS: usize = 5;
-/// The least number of members: binary search in fewer saves nothing.
+/// The minimum number of members: binary search in fewer saves nothing.
 const MIN_MEMBERS: usize = 2;
-/// The greatest number of members, so that the number takes one byte.
+/// The maximum number of members, so that the number takes one byte.
 const MAX_MEMBERS: usize = 255;
 
 /// The best prefix group of a list. A list without a group has a value without members.

@@ -34,8 +34,8 @@ use std::cmp::Ordering;
 /// The number of entries of a new group: WiredTiger's skipping distance. A group that has grown to twice as many
 /// entries is cut in two.
 pub(super) const DISTANCE: usize = 10;
-/// The least bytes of an entry. It limits the number of entries of a hostile page, so that every loop over them ends
-/// soon.
+/// The minimum number of bytes of an entry. It limits the number of entries of a hostile page, so that every loop over
+/// them ends soon.
 const MIN_ENTRY: usize = 2;
 
 /// Returns the bytes of an entry.

@@ -11,7 +11,7 @@ mod tests;
 pub(super) use decode::decompress;
 pub(super) use encode::Lz4Encoder;
 
-/// The least bytes of a match.
+/// The minimum number of bytes of a match.
 const MIN_MATCH: usize = 4;
 /// A length in a token that says that more of it follows.
 const MORE: usize = 15;
