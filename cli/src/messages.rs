@@ -48,7 +48,7 @@ fn advice(error: &Error) -> Option<&'static str> {
         Error::Poisoned { .. } => {
             ": remove the cause, such as a full device, and run the command again; if the database is damaged, save what is left with `duramen dump --skip-damaged`"
         }
-        Error::TooManyNumbers { .. } => ": query a smaller range at a time, or raise the limit with --most-numbers",
+        Error::TooManyNumbers { .. } => ": query a smaller range at a time, or raise the limit with --max-numbers",
         Error::CacheFull { .. } => ": use a larger --cache",
         Error::TooManyPages { .. } => ": convert it with `duramen compact` and a larger --page-size",
         Error::TooManyTables => ": make a new database with `duramen dump` and `duramen restore`",

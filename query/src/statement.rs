@@ -27,7 +27,7 @@ use duramen::query::{Column, Number, NumberType, Outcome, Query};
 pub struct Statement {
     parsed: Parsed,
     threads: Option<usize>,
-    most: Option<u64>,
+    max_numbers: Option<u64>,
 }
 
 impl std::str::FromStr for Statement {
@@ -35,7 +35,7 @@ impl std::str::FromStr for Statement {
 
     /// Parses a query. An error contains the position in the text and what is expected there.
     fn from_str(text: &str) -> Result<Statement> {
-        Ok(Statement { parsed: parse(text)?, threads: None, most: None })
+        Ok(Statement { parsed: parse(text)?, threads: None, max_numbers: None })
     }
 }
 
@@ -47,11 +47,11 @@ impl Statement {
         self
     }
 
-    /// The limit of numbers that the query keeps in memory, as in [`Query::most_numbers`]. The default is
+    /// The limit of numbers that the query keeps in memory, as in [`Query::max_numbers`]. The default is
     /// [`duramen::query::MAX_NUMBERS`].
     #[must_use]
-    pub fn most_numbers(mut self, most: u64) -> Statement {
-        self.most = Some(most);
+    pub fn max_numbers(mut self, max_numbers: u64) -> Statement {
+        self.max_numbers = Some(max_numbers);
         self
     }
 
@@ -90,8 +90,8 @@ impl Statement {
         if let Some(threads) = self.threads {
             query = query.threads(threads);
         }
-        if let Some(most) = self.most {
-            query = query.most_numbers(most);
+        if let Some(max_numbers) = self.max_numbers {
+            query = query.max_numbers(max_numbers);
         }
         let read = |of: Option<NumberType>, bytes: &[u8]| of.map_or(Number::Unsigned(0), |of| of.read(bytes));
         query = match rest {

@@ -298,7 +298,7 @@ fn the_memory_of_a_query_is_bounded_for_any_number_of_threads() {
     let tx = db.begin_read().unwrap();
     let run = |words: &str, threads, most| {
         let statement: Statement = format!("{words} FROM t").parse().unwrap();
-        statement.threads(threads).most_numbers(most).run(&tx)
+        statement.threads(threads).max_numbers(most).run(&tx)
     };
     for threads in [1, 2, 7, 16] {
         for (words, needed) in [
@@ -311,7 +311,7 @@ fn the_memory_of_a_query_is_bounded_for_any_number_of_threads() {
             assert!(run(words, threads, needed).is_ok(), "{words} by {threads}");
             let refused = run(words, threads, needed - 1);
             assert!(
-                matches!(refused, Err(duramen_query::Error::Engine(duramen::Error::TooManyNumbers { most })) if most == needed - 1),
+                matches!(refused, Err(duramen_query::Error::Engine(duramen::Error::TooManyNumbers { max })) if max == needed - 1),
                 "{words}"
             );
         }

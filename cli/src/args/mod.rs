@@ -388,7 +388,7 @@ pub(crate) struct RangeArgs {
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     pub(crate) to: Option<OsString>,
     /// Only keys that begin with this; for a tuple, its first parts. The last part can be the beginning of a text:
-    /// `oak` also means `oaks`. A comma ends it: `oak,` means only `oak`
+    /// `oak` also matches `oaks`. A comma after it makes it a whole part: `oak,` matches only `oak`
     #[arg(long, value_name = "PREFIX", allow_hyphen_values = true)]
     pub(crate) prefix: Option<OsString>,
 }
@@ -435,7 +435,7 @@ pub(crate) struct Query {
     pub(crate) threads: Option<u8>,
     /// How many numbers DISTINCT, TOP and BOTTOM may keep in memory, about 50 bytes each [default: 1048576]
     #[arg(long, value_name = "COUNT")]
-    pub(crate) most_numbers: Option<u64>,
+    pub(crate) max_numbers: Option<u64>,
     #[command(flatten)]
     pub(crate) report: Report,
 }

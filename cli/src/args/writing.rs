@@ -25,7 +25,8 @@ pub(crate) struct WriteOptions {
 /// The threads of commands that write many pages.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Threads {
-    /// The most threads that compress pages that are written together [default: one for each processor, at most 4]
+    /// The maximum number of threads that compress pages that are written together [default: one for each processor, at
+    /// most 4]
     #[arg(long = "compression-threads", value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..))]
     pub(crate) compression: Option<u8>,
 }

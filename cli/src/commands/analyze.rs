@@ -68,10 +68,10 @@ struct MethodRow {
     saving: f64,
     /// CPss: the share that it saves in the median page.
     median_saving: f64,
-    /// True if (1 - delta) CPss <= SS.
-    formula_2: Option<bool>,
-    /// True if SS <= CPss.
-    formula_3: bool,
+    /// True if the lower bound holds: (1 - delta) CPss <= SS.
+    lower_bound: Option<bool>,
+    /// True if the upper bound holds: SS <= CPss.
+    upper_bound: bool,
     saved_of_plain_bytes: u64,
     /// The average time of a page.
     write_us: f64,
@@ -198,7 +198,7 @@ fn seconds(table: &TableAnalysis, method: &MethodAnalysis) -> (f64, f64) {
 
 fn method_row(table: &TableAnalysis, strategy: Strategy, method: &MethodAnalysis) -> MethodRow {
     let MethodAnalysis { saving, median_saving, .. } = *method;
-    let formula_2 = match strategy {
+    let lower_bound = match strategy {
         Strategy::Selective { delta, .. } => Some(method.meets_lower_bound(delta)),
         _ => None,
     };
@@ -209,8 +209,8 @@ fn method_row(table: &TableAnalysis, strategy: Strategy, method: &MethodAnalysis
         target: method.target.to_string(),
         saving,
         median_saving,
-        formula_2,
-        formula_3: method.meets_upper_bound(),
+        lower_bound,
+        upper_bound: method.meets_upper_bound(),
         saved_of_plain_bytes: method.saved_bytes,
         write_us: method.write_time.as_secs_f64() * 1e6,
         read_us: method.read_time.as_secs_f64() * 1e6,

@@ -126,22 +126,26 @@ impl WriteTarget {
         };
         let DatabaseStats { page_size, store, delta, .. } = db.stats();
         if let Some(given) = new.new_file.store.filter(|given| Some(*given) != store) {
-            let found = store.map_or("-", StoreKind::name);
+            let (found, given) = (store.map_or("-", StoreKind::name), given.name());
             let why = format!(
-                "was created with --store {found}, not {}: leave out --store, or convert it with `duramen compact`",
-                given.name()
+                "was created with --store {found}, not {given}: leave out --store, or convert the database with \
+                 `duramen compact --store {given}`"
             );
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }
         let given = new.new_file.delta.filter(|given| Some(*given) != delta);
         if let (Some(given), Some(found)) = (given, delta) {
-            let why = format!("was created with --delta {found}, not {given}: leave out --delta");
+            let why = format!(
+                "was created with --delta {found}, not {given}: leave out --delta, or convert the database with \
+                 `duramen compact --store shadow --delta {given}`"
+            );
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }
         if let Some(given) = new.new_file.page_size.filter(|given| length(*given) != page_size) {
+            let given = given.0;
             let why = format!(
-                "was created with pages of {page_size} bytes, not {}: leave out --page-size, or convert it with `duramen compact`",
-                given.0
+                "was created with pages of {page_size} bytes, not {given}: leave out --page-size, or convert the database \
+                 with `duramen compact --page-size {given}`"
             );
             return Err(Failure::Usage(format!("{} {why}", args.db.display())));
         }

@@ -14,8 +14,8 @@ pub(super) fn run(args: &Query) -> Result<Completion> {
     if let Some(threads) = args.threads {
         statement = statement.threads(threads.into());
     }
-    if let Some(most) = args.most_numbers {
-        statement = statement.most_numbers(most);
+    if let Some(most) = args.max_numbers {
+        statement = statement.max_numbers(most);
     }
     let db = open::reading(&args.database)?;
     let outcomes = statement.run(&db.begin_read()?)?;

@@ -25,3 +25,23 @@ fn hints_name_commands_and_options() {
     assert_eq!(place.files(), ["d", "t.duramen"]);
     assert_eq!(place.ok("scan t.duramen t", ""), "oak\n");
 }
+
+#[test]
+fn an_option_that_differs_from_the_database_names_the_conversion() {
+    let place = Place::new();
+    place.ok("put t.duramen t oak", "");
+    place.ok("put s.duramen t oak --store shadow", "");
+    for (arguments, conversion) in [
+        ("put t.duramen t ash --store shadow", "compact --store shadow"),
+        ("put t.duramen t ash --page-size 16K", "compact --page-size 16384"),
+        ("put s.duramen t ash --store shadow --delta 2048,128,1", "compact --store shadow --delta 2048,128,1"),
+    ] {
+        let message = place.error(arguments, "");
+        let option = conversion.rsplit("--").next().unwrap().split(' ').next().unwrap();
+        assert!(message.contains(&format!("leave out --{option}")), "{arguments}: {message}");
+        assert!(message.contains(&format!("`duramen {conversion}`")), "{arguments}: {message}");
+        let database = arguments.split(' ').nth(1).unwrap();
+        place.ok(&conversion.replacen("compact", &format!("compact {database}"), 1), "");
+        place.ok(arguments, "");
+    }
+}

@@ -71,10 +71,9 @@ fn a_syntax_error_has_its_position() {
 fn a_query_of_too_many_numbers_ends_with_an_error_that_names_the_option() {
     let place = Place::new();
     place.ok("load t.duramen t --key-type u32 --value-type u16", numbers(2000));
-    let query =
-        |most: &str| place.run_args(&["query", "t.duramen", "DISTINCT(key) FROM t", "--most-numbers", most], "");
+    let query = |most: &str| place.run_args(&["query", "t.duramen", "DISTINCT(key) FROM t", "--max-numbers", most], "");
     assert_eq!(query("2000").status, 0);
     let refused = query("1999");
     assert!(refused.status == 2 && refused.err.contains("more than 1999 numbers"), "{}", refused.err);
-    assert!(refused.err.contains("--most-numbers"), "{}", refused.err);
+    assert!(refused.err.contains("--max-numbers"), "{}", refused.err);
 }

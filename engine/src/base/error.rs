@@ -43,7 +43,7 @@ const FIND_LOG: &str = ": put the log back beside it, restore a backup, or read 
 const SALVAGE: &str = "; restore a backup, or read the rest of the table with `salvage`";
 const OPEN_DAMAGED: &str = "; restore a backup, or read what is left with `Builder::open_damaged`";
 const SMALLER_SUM: &str = ": sum a smaller range at a time";
-const SMALLER_QUERY: &str = ": query a smaller range at a time, or set a larger `most_numbers`";
+const SMALLER_QUERY: &str = ": query a smaller range at a time, or set a larger `max_numbers`";
 const SHORTER_KEY: &str = ": shorten it, or store a hash of it";
 const SPLIT: &str = ": split it";
 const SORT: &str = ": sort the entries and remove duplicates";
@@ -198,10 +198,10 @@ pub enum Error {
         what: &'static str,
     },
     /// A query has to keep more numbers in memory than its limit.
-    #[error("the query has to keep more than {most} numbers{SMALLER_QUERY}")]
+    #[error("the query has to keep more than {max} numbers{SMALLER_QUERY}")]
     TooManyNumbers {
-        /// The limit: [`crate::query::Query::most_numbers`].
-        most: u64,
+        /// The limit: [`crate::query::Query::max_numbers`].
+        max: u64,
     },
     /// A key is longer than the limit.
     #[error("the key has {len} bytes, and the limit is {max}{SHORTER_KEY}")]
@@ -516,7 +516,7 @@ mod tests {
             Error::NotBuilt { feature: "zstd" },
             Error::NeedsRecovery { path: path() },
             Error::SumTooLarge { what: "keys" },
-            Error::TooManyNumbers { most: 7 },
+            Error::TooManyNumbers { max: 7 },
             Error::KeyTooLong { len: 9, max: 8 },
             Error::ValueTooLong { len: 9, max: 8 },
             Error::Unsorted { entry: 7 },

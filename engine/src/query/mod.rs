@@ -125,7 +125,7 @@ pub struct Query<'t, K: Key, V: Value> {
     range: KeyRange,
     filter: Option<run::Filter<'t>>,
     threads: usize,
-    most: u64,
+    max_numbers: u64,
     of: PhantomData<fn() -> (K, V)>,
 }
 
@@ -137,7 +137,7 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
 
     fn over(table: &'t ReadOnlyUntypedTable) -> Query<'t, K, V> {
         let (range, threads) = (KeyRange::default(), processors());
-        Query { table, range, filter: None, threads, most: MAX_NUMBERS, of: PhantomData }
+        Query { table, range, filter: None, threads, max_numbers: MAX_NUMBERS, of: PhantomData }
     }
 
     /// Selects the entries with keys in this range.
@@ -212,14 +212,14 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
     /// }
     /// tx.commit()?;
     /// let readings = db.begin_read()?.open_table(READINGS)?;
-    /// let different = |column| Query::of(&readings).most_numbers(10).run(&[Aggregate::Distinct(column)]);
+    /// let different = |column| Query::of(&readings).max_numbers(10).run(&[Aggregate::Distinct(column)]);
     /// assert!(different(Column::Value).is_ok());
-    /// assert!(matches!(different(Column::Key), Err(Error::TooManyNumbers { most: 10 })));
+    /// assert!(matches!(different(Column::Key), Err(Error::TooManyNumbers { max: 10 })));
     /// # Ok::<(), duramen::Error>(())
     /// ```
     #[must_use]
-    pub fn most_numbers(mut self, most: u64) -> Query<'t, K, V> {
-        self.most = most;
+    pub fn max_numbers(mut self, max_numbers: u64) -> Query<'t, K, V> {
+        self.max_numbers = max_numbers;
         self
     }
 
@@ -229,8 +229,8 @@ impl<'t, K: Key, V: Value> Query<'t, K, V> {
     /// [`Error::TableState`] if a column does not have numbers, [`Error::SumTooLarge`], [`Error::TooManyNumbers`], and
     /// the errors of reading pages.
     pub fn run(self, aggregates: &[Aggregate]) -> Result<Vec<Outcome>> {
-        let Query { table, range, filter, threads, most, .. } = self;
-        run::run(table, &QueryPlan { aggregates: aggregates.to_vec(), range, filter, threads, most })
+        let Query { table, range, filter, threads, max_numbers, .. } = self;
+        run::run(table, &QueryPlan { aggregates: aggregates.to_vec(), range, filter, threads, max_numbers })
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) struct QueryPlan<'f> {
     pub(super) filter: Option<Filter<'f>>,
     pub(super) threads: usize,
     /// The limit of numbers that are kept.
-    pub(super) most: u64,
+    pub(super) max_numbers: u64,
 }
 
 /// The types and needs of both columns.
@@ -170,7 +170,7 @@ fn of_parts(
             let numbers = scan.found.numbers();
             let all = kept.fetch_add(numbers - known, Ordering::Relaxed) + numbers - known;
             known = numbers;
-            if all > plan.most { Err(Error::TooManyNumbers { most: plan.most }) } else { Ok(()) }
+            if all > plan.max_numbers { Err(Error::TooManyNumbers { max: plan.max_numbers }) } else { Ok(()) }
         })?;
         Ok(scan.found)
     };
