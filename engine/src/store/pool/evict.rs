@@ -22,6 +22,9 @@ const SWEEP_PREFETCH: u64 = 8;
 /// How often the whole pool is searched while other threads use all frames that could be evicted. A search beside a
 /// write does not count.
 const ROUNDS: usize = 200;
+/// The same after an error. Only other threads can free a frame then, and each read of a page outside the cache may
+/// search in vain.
+const ROUNDS_AFTER_ERROR: usize = 20;
 
 /// How often a search goes through all frames: once to clear the reference bits, then often enough to pass over the
 /// changed pages above.
@@ -46,36 +49,48 @@ struct Sweep {
     error: Option<Error>,
 }
 
+impl Sweep {
+    fn has_failed(&self) -> bool {
+        self.error.is_some() || self.log_error.is_some()
+    }
+}
+
 impl Pool {
     /// Evicts a page and returns its frame.
     pub(super) fn evict(&self) -> Result<(u32, LatchedFrame<'_>)> {
         let full = Error::CacheFull { frames: self.capacity() };
         let Some(backing) = &self.backing else { return Err(full) };
-        let (mut round, mut log_error) = (0, None);
-        while round < ROUNDS {
-            let mut sweep = Sweep::default();
+        let (mut round, mut sweep) = (0, Sweep::default());
+        while round < if sweep.has_failed() { ROUNDS_AFTER_ERROR } else { ROUNDS } {
+            // What has failed is not tried again.
+            sweep = Sweep { error: sweep.error, log_error: sweep.log_error, ..Sweep::default() };
             for _ in 0..TURNS * self.capacity() {
                 if let Some(taken) = self.try_next(backing, &mut sweep) {
                     return Ok(taken);
                 }
             }
-            log_error = sweep.log_error;
-            match sweep.error {
-                Some(error) => return Err(error),
+            if sweep.is_writing {
                 // However long the device takes: the writing thread needs no latch of this one.
-                None if sweep.is_writing => self.await_written(),
-                None if !sweep.busy => break,
-                None => {
-                    if round < 10 {
-                        std::thread::yield_now()
-                    } else {
-                        self.await_written()
-                    }
-                    round += 1;
-                }
+                self.await_written();
+                continue;
             }
+            if !sweep.busy {
+                break;
+            }
+            if round < 10 {
+                std::thread::yield_now();
+            } else {
+                self.await_written();
+            }
+            round += 1;
         }
-        Err(log_error.unwrap_or(full))
+        Err(sweep.error.or(sweep.log_error).unwrap_or(full))
+    }
+
+    /// The position of the hand of the clock.
+    #[cfg(test)]
+    pub(in crate::store) fn hand(&self) -> u64 {
+        self.counters.hand.load(Ordering::Relaxed)
     }
 
     /// The next frame that the hand of the clock comes to, with its number.

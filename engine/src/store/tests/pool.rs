@@ -9,6 +9,7 @@ on_each_store! {
     a_page_of_the_batch_being_applied_never_reaches_the_device
     pages_with_a_durable_log_are_evicted_without_a_sync
     pages_with_a_durable_log_are_evicted_when_the_log_cannot_be_synced
+    a_search_waits_for_a_clean_frame_in_use_when_the_log_cannot_be_synced
     clean_pages_go_before_changed_ones
     the_writers_leave_nothing_to_write_for_eviction
     the_writers_sync_the_log_after_a_turn_when_the_free_list_is_full
@@ -25,6 +26,7 @@ on_each_store! {
     not_shadow:
     a_thread_that_finds_no_free_frame_writes_a_few_pages
     a_failed_write_leaves_the_page_changed
+    a_search_waits_for_a_clean_frame_in_use_after_a_failed_write
 }
 
 struct Bench {
@@ -142,6 +144,42 @@ fn pages_with_a_durable_log_are_evicted_when_the_log_cannot_be_synced(kind: Stor
         let (lsn, seed) = if id == 100 { (400, 3) } else { (0, u64::from(id)) };
         bench.reads_as(id, lsn, seed);
     }
+}
+
+fn a_search_waits_for_a_clean_frame_in_use_when_the_log_cannot_be_synced(kind: StoreKind) {
+    waits_for_a_clean_frame_in_use(kind, 0, |bench| bench.log.fails.store(true, Ordering::SeqCst));
+}
+
+fn a_search_waits_for_a_clean_frame_in_use_after_a_failed_write(kind: StoreKind) {
+    waits_for_a_clean_frame_in_use(kind, 1000, |bench| bench.disk.arm(0, 0));
+}
+
+/// Only one page is clean, and it is in use until a search has looked at all frames. `fail` lets the first attempt to
+/// write another one fail.
+fn waits_for_a_clean_frame_in_use(kind: StoreKind, durable: u64, fail: impl Fn(&Bench)) {
+    let attempt = |_| {
+        let bench = bench(kind, 4);
+        bench.stored(0..10);
+        bench.append(1000);
+        bench.log.durable.store(durable, Ordering::SeqCst);
+        let in_use = bench.pool.read(PageId(0)).unwrap();
+        for id in 1..4 {
+            put(bench.pool.latch(PageId(id)).unwrap(), 500 + u64::from(id), 3);
+        }
+        fail(&bench);
+        let begun = bench.pool.hand();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| bench.pool.read(PageId(9)).map(drop));
+            // More frames than one search looks at.
+            while bench.pool.hand() - begun <= 5 * 4 && !reader.is_finished() {
+                std::thread::yield_now();
+            }
+            drop(in_use);
+            reader.join().unwrap().is_ok()
+        })
+    };
+    // The search waits for a moment only. This thread may be late.
+    assert!((0..50).any(attempt));
 }
 
 fn clean_pages_go_before_changed_ones(kind: StoreKind) {
