@@ -43,12 +43,7 @@ impl Engine {
         between: MutexGuard<'_, Lsn>,
     ) -> Result<Lsn> {
         self.make_ids_known()?;
-        // An error must stop all writing before the lock is released. Otherwise a checkpoint could take a redo point
-        // between the pieces of this record.
-        let start = self.poison_on_panic("it wrote a large transaction to the log", || {
-            let written = self.log().and_then(|log| logical::write(log, steps.clone()));
-            written.inspect_err(|cause| self.poison(cause))
-        })?;
+        let start = logical::write(self.log()?, steps.clone())?;
         self.unfinished.store(start.0, Ordering::Release);
         drop(between);
         let events = Some(start.plus(1));
