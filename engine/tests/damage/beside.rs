@@ -144,7 +144,8 @@ fn an_unfinished_transaction_is_completed_beside_a_damaged_leaf() -> Result<()> 
     STORES.into_iter().try_for_each(complete_beside_a_damaged_leaf)
 }
 
-fn complete_beside_a_damaged_leaf(store: StoreKind) -> Result<()> {
+/// The files of a process that died at different moments of a large transaction, which changes all entries.
+pub(super) fn killed_in_a_large_transaction(store: StoreKind) -> Result<Vec<(usize, FailingVolume)>> {
     let volume = FailingVolume::new(1);
     let db = options().store(store).create_on(Arc::new(volume.clone()), NAME)?;
     put(&db, 0..ENTRIES)?;
@@ -157,10 +158,13 @@ fn complete_beside_a_damaged_leaf(store: StoreKind) -> Result<()> {
     drop(table);
     tx.commit()?;
     let ended = volume.events();
+    let events = (begun..ended).step_by(((ended - begun) / 20).max(1));
+    Ok(events.map(|event| (event, volume.crash(Cut { event, choice: CutChoice::KeepAll }))).collect())
+}
+
+fn complete_beside_a_damaged_leaf(store: StoreKind) -> Result<()> {
     let (marker, mut with_losses) = (format!("the value of {:08}", ENTRIES - 100), 0);
-    for event in (begun..ended).step_by(((ended - begun) / 20).max(1)) {
-        let killed = Cut { event, choice: CutChoice::KeepAll };
-        let state = volume.crash(killed);
+    for (event, state) in killed_in_a_large_transaction(store)? {
         let at = bytes_of(&state, NAME)?.windows(marker.len()).position(|window| window == marker.as_bytes());
         let at = at.expect("the old value in the file") as u64;
         state.flip_bits(NAME, at, 1)?;
@@ -191,7 +195,7 @@ fn complete_beside_a_damaged_leaf(store: StoreKind) -> Result<()> {
 }
 
 /// How many of the first keys cannot be read. All others have the old value, or all have the new one.
-fn new_or_lost(db: &Database, what: &str) -> Result<u32> {
+pub(super) fn new_or_lost(db: &Database, what: &str) -> Result<u32> {
     let tx = db.begin_read()?;
     let table = tx.open_table(TABLE)?;
     let is_new = table.len() > u64::from(ENTRIES);

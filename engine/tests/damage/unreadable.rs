@@ -1,6 +1,7 @@
 //! Promise: a part of the file that the device cannot read is treated as a damaged one. Removals beside it or of it do
 //! not stop all writing.
 
+use crate::beside::{killed_in_a_large_transaction, new_or_lost};
 use crate::hostile::{NAME, TABLE, options, put};
 use crate::workload::files::bytes_of;
 use crate::workload::stores::STORES;
@@ -112,6 +113,35 @@ fn entries_beside_an_unreadable_leaf_are_removed() -> Result<()> {
         }
         assert!(removed > ENTRIES / 2, "{store}: {removed}");
         device.goes_on(db)?;
+    }
+    Ok(())
+}
+
+/// The process dies in the middle of a large transaction, and the device cannot read a leaf that the rest of it changes.
+/// A later opening may be able to read the leaf.
+#[test]
+fn an_opening_that_must_change_an_unreadable_leaf_fails_and_keeps_the_log() -> Result<()> {
+    let marker = format!("the value of {:08}", ENTRIES - 100);
+    for store in STORES {
+        let mut failed = 0;
+        for (event, state) in killed_in_a_large_transaction(store)? {
+            let at = bytes_of(&state, NAME)?.windows(marker.len()).position(|window| window == marker.as_bytes());
+            let bad = Arc::new(BadByte(AtomicU64::new(at.expect("the old value in the file") as u64)));
+            let device = Device { volume: Arc::new(HookedVolume::new(Arc::new(state), bad.clone())), bad };
+            let is_refused = match device.open() {
+                Err(Error::Io { .. }) => true,
+                opened => opened.map(|_| false)?,
+            };
+            device.bad.0.store(u64::MAX, Ordering::SeqCst);
+            let db = device.open()?;
+            let what = format!("{store}, cut at {event}");
+            assert_eq!(new_or_lost(&db, &what)?, 0, "{what}");
+            if is_refused {
+                failed += 1;
+                assert_eq!(db.begin_read()?.open_table(TABLE)?.len(), 2 * u64::from(ENTRIES), "{what}");
+            }
+        }
+        assert!(failed > 2, "{store}: {failed}");
     }
     Ok(())
 }
