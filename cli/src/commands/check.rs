@@ -1,6 +1,6 @@
 //! `check`: checks every page and reports the findings, and what can be saved from a damaged database.
 
-use super::losses::{LOST_COMMITS, is_of_log};
+use super::losses::lost_commits;
 use super::lost_range::LostRange;
 use super::open;
 use super::salvage::Rest;
@@ -172,8 +172,7 @@ fn costs(damage: &Damage) -> &'static str {
     match damage {
         Damage::Catalog { .. } | Damage::CatalogOlder | Damage::TableFound { named: false, .. } => NAMES,
         Damage::Leaves { .. } => KEYS,
-        other if is_of_log(other) => "commits",
-        _ => NOTHING,
+        other => lost_commits(other).map_or(NOTHING, |_| "commits"),
     }
 }
 
@@ -186,12 +185,12 @@ fn saved(rest: &Rest) -> SavedRow {
         };
         table.lost.iter().map(row)
     });
-    let commits = rest.has_lost_commits().then(|| LostRow { table: None, keys: None, what: LOST_COMMITS.to_owned() });
+    let commits = rest.lost_commits().map(|what| LostRow { table: None, keys: None, what: what.to_owned() });
     SavedRow {
         entries: rest.entries(),
         of_entries: rest.total(),
         older_states: rest.is_guessed(),
-        lost: commits.into_iter().chain(lost).collect(),
+        lost: commits.chain(lost).collect(),
     }
 }
 

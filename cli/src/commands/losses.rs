@@ -3,12 +3,9 @@
 
 use super::lost_range::LostRange;
 use crate::failure::{Completion, Failure, Result};
-use duramen::TableInfo;
 use duramen::db::{Damage, Lost};
+use duramen::{Error, TableInfo};
 use indicatif::HumanCount;
-
-/// The loss by a damaged log.
-pub(super) const LOST_COMMITS: &str = "all commits after the damage in the log";
 
 /// A note on the total if the catalog has lost the number of entries of a table.
 const COUNTED: &str = " (the total has only the entries in pages that were found)";
@@ -22,15 +19,22 @@ pub(super) struct Losses {
     last: Option<(TableInfo, LostRange)>,
     /// True if damage was found outside of the ranges: in the file, the log or the catalog.
     damaged: bool,
-    /// True if the log is damaged, so the expected number of entries is unknown.
-    log: bool,
+    /// What a damaged or missing log costs. If there is something, the expected number of entries is unknown.
+    commits: Vec<&'static str>,
     /// True if the catalog is damaged, so the entries of some tables are those in the pages that were found.
     counted: bool,
 }
 
-/// True if whole commits may be lost.
-pub(super) fn is_of_log(damage: &Damage) -> bool {
-    matches!(damage, Damage::Log { .. } | Damage::LogUnread | Damage::LogTorn)
+/// The loss of commits by this damage.
+pub(super) fn lost_commits(damage: &Damage) -> Option<&'static str> {
+    match damage {
+        Damage::Log { cause: Error::MissingLog { .. } } | Damage::LogUnread => {
+            Some("the commits that are only in the log")
+        }
+        Damage::Log { .. } => Some("all commits after the damage in the log"),
+        Damage::LogTorn => Some("a part of a large transaction"),
+        _ => None,
+    }
 }
 
 impl Losses {
@@ -60,7 +64,7 @@ impl Losses {
     /// Adds damage outside of the ranges. Returns its line.
     pub(super) fn damage(&mut self, damage: &Damage) -> String {
         self.damaged = true;
-        self.log |= is_of_log(damage);
+        self.commits.extend(lost_commits(damage));
         self.counted |= matches!(damage, Damage::TableFound { .. });
         format!("damaged: {damage}")
     }
@@ -82,11 +86,11 @@ impl Losses {
         }
         // Older states of leaves may have more entries than expected.
         let of = of
-            .filter(|total| !self.log && read <= *total)
+            .filter(|total| self.commits.is_empty() && read <= *total)
             .map_or_else(String::new, |total| format!(" of {}", HumanCount(total)));
         let counted = if self.counted && !of.is_empty() { COUNTED } else { "" };
         let mut message = format!("{}{of} entries were {done}{counted}", HumanCount(read));
-        if self.ranges == 0 && !self.log {
+        if self.ranges == 0 && self.commits.is_empty() {
             return Err(Failure::Incomplete(format!("the database is damaged: {message}; other entries may be lost")));
         }
         if self.ranges > 0 {
@@ -94,8 +98,8 @@ impl Losses {
             let ranges = if self.ranges == 1 { "range of keys" } else { "ranges of keys" };
             message = format!("{message}; lost: {} {ranges} of {}", self.ranges, tables.join(", "));
         }
-        if self.log {
-            message = format!("{message}; lost: {LOST_COMMITS}");
+        for what in self.commits {
+            message = format!("{message}; lost: {what}");
         }
         Err(Failure::Incomplete(format!("the database is damaged, and a part of it could not be read: {message}")))
     }

@@ -1,6 +1,6 @@
 //! Reads all of a damaged database, and counts the entries that `--skip-damaged` can save.
 
-use super::losses::is_of_log;
+use super::losses::lost_commits;
 use super::lost_range::LostRange;
 use super::open;
 use crate::args;
@@ -60,17 +60,17 @@ impl Rest {
         self.tables.iter().map(|table| table.entries).sum()
     }
 
-    /// True if commits are lost.
-    pub(super) fn has_lost_commits(&self) -> bool {
-        self.damage.iter().any(is_of_log)
+    /// The losses of commits.
+    pub(super) fn lost_commits(&self) -> impl Iterator<Item = &'static str> {
+        self.damage.iter().filter_map(lost_commits)
     }
 
-    /// The number of entries that there should be. `None` if it is unknown. This has three possible causes: commits are
-    /// lost, a table was found by its pages, or more entries were found than the catalog counts. (Older states of
-    /// leaves can have entries that were removed later.)
+    /// The number of entries that there should be. `None` if it is unknown. This has three possible causes: commits or
+    /// parts of them are lost, a table was found by its pages, or more entries were found than the catalog counts.
+    /// (Older states of leaves can have entries that were removed later.)
     pub(super) fn total(&self) -> Option<u64> {
         let was_found = |damage: &Damage| matches!(damage, Damage::TableFound { .. });
-        let known = !self.has_lost_commits() && !self.damage.iter().any(was_found);
+        let known = self.lost_commits().next().is_none() && !self.damage.iter().any(was_found);
         let total = known.then(|| self.tables.iter().map(|table| table.info.entries).sum());
         total.filter(|total| self.entries() <= *total)
     }

@@ -110,7 +110,7 @@ fn check_of_a_damaged_log_reports_the_loss_and_no_total() {
         std::fs::copy(place.path(from), place.path(to)).unwrap();
     }
     drop(db);
-    let log = std::fs::read(place.path("t.duramen-log.000001")).unwrap();
+    let [whole, log] = ["t.duramen", "t.duramen-log.000001"].map(|file| std::fs::read(place.path(file)).unwrap());
     let end = log.iter().rposition(|byte| *byte != 0).unwrap();
     place.damage("t.duramen-log.000001", end / 2);
     assert!(place.error("stat t.duramen", "").contains("the log is corrupt"));
@@ -128,6 +128,22 @@ fn check_of_a_damaged_log_reports_the_loss_and_no_total() {
     assert!(!lines[1].contains(" of ") || lines[1].contains("entries were dumped; lost"), "{}", run.err);
     place.ok("restore u.duramen d -q", "");
     assert_eq!(place.ok("scan u.duramen numbers --count", "").trim(), saved.to_string());
+    // The log is not damaged, but its start is unknown; and there is none.
+    std::fs::write(place.path("t.duramen-log.000001"), log).unwrap();
+    std::fs::write(place.path("t.duramen"), [&[0xA5; 8192], &whole[8192..]].concat()).unwrap();
+    only_what_is_in_the_log_is_lost(&place, "without superblocks");
+    std::fs::write(place.path("t.duramen"), whole).unwrap();
+    std::fs::remove_file(place.path("t.duramen-log.000001")).unwrap();
+    only_what_is_in_the_log_is_lost(&place, "without a log");
+}
+
+fn only_what_is_in_the_log_is_lost(place: &Place, what: &str) {
+    let (report, _) = check(place);
+    let lost = &report["saved"]["lost"];
+    assert_eq!(lost.as_array().map(Vec::len), Some(1), "{what}: {report}");
+    assert_eq!(lost[0]["what"], "the commits that are only in the log", "{what}: {report}");
+    let run = place.run("dump t.duramen --skip-damaged -q", "");
+    assert!(run.status == 2 && run.err.contains("; lost: the commits that are only in the log\n"), "{}", run.err);
 }
 
 /// An older state of a leaf may have entries that are removed by now, which the catalog does not count.
