@@ -179,6 +179,12 @@ fn without_superblocks_or_catalog_all_entries_are_saved() {
         assert!(run.err.contains("2,000 of 2,000 entries were dumped"), "{what}: {}", run.err);
         let counted = run.err.contains("the total has only the entries in pages that were found");
         assert_eq!(counted, what == "catalog", "{what}: {}", run.err);
+        let run = place.run("check t.duramen --format json -q", "");
+        let report: serde_json::Value = serde_json::from_slice(&run.out).unwrap();
+        assert_eq!(report["saved"]["of_entries"].is_null(), what == "catalog", "{what}: {report}");
+        let about = |finding: &&serde_json::Value| finding["what"].as_str().unwrap().contains("superblock");
+        let found = report["findings"].as_array().unwrap().iter().filter(about).count();
+        assert_eq!(found, usize::from(what == "superblocks"), "{what}: {report}");
         place.ok("restore u.duramen d -q", "");
         assert_eq!(place.ok(&format!("scan u.duramen {name}"), ""), lines(&entries()), "{what}");
         ["u.duramen", "d"].iter().for_each(|file| std::fs::remove_file(place.path(file)).unwrap());
