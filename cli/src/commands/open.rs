@@ -1,6 +1,6 @@
 //! Opens databases and tables with the options of the command line, and closes them.
 
-use crate::args;
+use crate::args::{self, NewFile};
 use crate::failure::{Failure, Result};
 use crate::progress;
 use crate::size::length;
@@ -9,6 +9,7 @@ use duramen::Codec;
 use duramen::db::types::DynType;
 use duramen::db::{Damage, DatabaseStats, NewDatabase, ReadOnlyUntypedTable, StoreKind};
 use duramen::{Builder, Database, Error, TableInfo, TableOptions};
+use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
@@ -125,29 +126,23 @@ impl WriteTarget {
             opened => opened?,
         };
         let DatabaseStats { page_size, store, delta, .. } = db.stats();
-        if let Some(given) = new.new_file.store.filter(|given| Some(*given) != store) {
-            let (found, given) = (store.map_or("-", StoreKind::name), given.name());
-            let why = format!(
-                "was created with --store {found}, not {given}: leave out --store, or convert the database with \
-                 `duramen compact --store {given}`"
-            );
-            return Err(Failure::Usage(format!("{} {why}", args.db.display())));
+        let refused = |option: &str, found: &dyn Display, given: &dyn Display, convert: &str| {
+            let db = args.db.display();
+            Err(Failure::Usage(format!(
+                "{db} was created with {option} {found}, not {given}: leave out {option}, or convert the database with \
+                 `duramen compact {convert}{option} {given}`"
+            )))
+        };
+        let NewFile { page_size: given_size, store: given_store, delta: given_delta } = new.new_file;
+        if let Some(given) = given_store.filter(|given| Some(*given) != store) {
+            return refused("--store", &store.map_or("-", StoreKind::name), &given.name(), "");
         }
-        let given = new.new_file.delta.filter(|given| Some(*given) != delta);
-        if let (Some(given), Some(found)) = (given, delta) {
-            let why = format!(
-                "was created with --delta {found}, not {given}: leave out --delta, or convert the database with \
-                 `duramen compact --store shadow --delta {given}`"
-            );
-            return Err(Failure::Usage(format!("{} {why}", args.db.display())));
+        if let (Some(given), Some(found)) = (given_delta.filter(|given| Some(*given) != delta), delta) {
+            // The option is valid beside --store only.
+            return refused("--delta", &found, &given, "--store shadow ");
         }
-        if let Some(given) = new.new_file.page_size.filter(|given| length(*given) != page_size) {
-            let given = given.0;
-            let why = format!(
-                "was created with pages of {page_size} bytes, not {given}: leave out --page-size, or convert the database \
-                 with `duramen compact --page-size {given}`"
-            );
-            return Err(Failure::Usage(format!("{} {why}", args.db.display())));
+        if let Some(given) = given_size.filter(|given| length(*given) != page_size) {
+            return refused("--page-size", &page_size, &given.0, "");
         }
         let table = db.begin_read()?.tables()?.into_iter().find(|table| table.name == name);
         if let Some(table) = &table {

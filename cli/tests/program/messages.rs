@@ -6,6 +6,7 @@ use crate::place::Place;
 fn hints_name_commands_and_options() {
     let place = Place::new();
     place.ok("put t.duramen t oak", "");
+    place.ok("put s.duramen t oak --store shadow", "");
     place.ok("dump t.duramen d", "");
     for (arguments, word, library) in [
         ("scan no.duramen t", "restore creates one from a dump", "create it first"),
@@ -15,6 +16,13 @@ fn hints_name_commands_and_options() {
         ("put u.duramen t oak --auto-increment", "--auto-increment cannot be set", "auto_increment"),
         ("put u.duramen t oak --page-size 7", "--page-size cannot be 7", "page_size"),
         ("load t.duramen t --key-type u32", "leave out --key-type", "its own types"),
+        ("put t.duramen t oak --store shadow", "`duramen compact --store shadow`", "StoreKind"),
+        ("put t.duramen t oak --page-size 4K", "`duramen compact --page-size 4096`", "page_size"),
+        (
+            "put s.duramen t oak --store shadow --delta off",
+            "`duramen compact --store shadow --delta off`",
+            "DeltaBlocks",
+        ),
         ("del t.duramen t", "a range with --from, --to or --prefix", "<KEYS>"),
     ] {
         let message = place.error(arguments, "1\n");
@@ -22,7 +30,7 @@ fn hints_name_commands_and_options() {
     }
     let message = place.run_args(&["put", "u.duramen", "", "oak"], "").err;
     assert!(message.contains("the name of a table cannot be empty"), "{message}");
-    assert_eq!(place.files(), ["d", "t.duramen"]);
+    assert_eq!(place.files(), ["d", "s.duramen", "t.duramen"]);
     assert_eq!(place.ok("scan t.duramen t", ""), "oak\n");
 }
 
