@@ -1,6 +1,7 @@
 //! Promise: a conversion to any page store, page size and delta blocks keeps all tables. A conversion that fails leaves
 //! the database and its folder unchanged. `crash_convert` has the power cuts.
 
+use crate::workload::files::bytes_of;
 use crate::workload::kinds::{Entries, FilledTable, contents, kinds};
 use crate::workload::stores::STORES;
 use duramen::db::{Compression, DeltaBlocks, Phase, Progress, StoreKind, Target};
@@ -360,9 +361,7 @@ fn a_damaged_database_is_refused_with_the_name_of_the_table_and_left_as_it_was()
         kinds(30, &mut rng).iter().try_for_each(|kind| kind.put(&db, &mut rng))?;
         let before = contents(&db)?;
         db.close()?;
-        let disk = volume.open(NAME, OpenMode::Read)?;
-        let mut bytes = vec![0; usize::try_from(disk.size()?).unwrap()];
-        disk.read_at(0, &mut bytes)?;
+        let bytes = bytes_of(&volume, NAME)?;
         let (mut tables, mut whole) = (std::collections::BTreeSet::new(), 0);
         for at in (0..bytes.len()).step_by(1999).filter(|at| bytes[*at] != 0) {
             let what = format!("{store:?} to {goal:?}, byte {at}");

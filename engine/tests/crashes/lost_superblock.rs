@@ -2,7 +2,7 @@
 //! damaged later, the database reports that it is damaged.
 
 use crate::one_table::{NAME, TABLE, options};
-use crate::workload::files::bytes_of;
+use crate::workload::files::{self, bytes_of};
 use crate::workload::stores::STORES;
 use duramen::db::StoreKind;
 use duramen::io::{MemoryVolume, OpenMode, Volume};
@@ -245,14 +245,8 @@ fn a_recovery_beside_an_older_superblock_uses_none_of_its_places() -> Result<()>
     let keys = 4 * KEYS;
     let killed = with_an_older_superblock(StoreKind::Table, keys)?;
     let volume = FailingVolume::new(1);
-    for name in killed.list(NAME)? {
-        let file = killed.open(&name, OpenMode::Read)?;
-        let mut bytes = vec![0; usize::try_from(file.size()?).unwrap()];
-        file.read_at(0, &mut bytes)?;
-        let file = volume.open(&name, OpenMode::CreateNew)?;
-        file.write_at(0, &bytes)?;
-        file.sync()?;
-    }
+    files::copy(&killed, &volume, NAME)?;
+    volume.list(NAME)?.iter().try_for_each(|name| volume.open(name, OpenMode::Write)?.sync())?;
     volume.sync()?;
     let before = volume.events();
     drop(options().open_on(Arc::new(volume.clone()), NAME)?);

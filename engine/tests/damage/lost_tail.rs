@@ -37,9 +37,7 @@ fn put(
 /// left.
 fn end_of_log(volume: &MemoryVolume) -> Result<(String, Vec<u8>)> {
     let name = volume.list(&format!("{NAME}-log."))?.pop().expect("a log");
-    let disk = volume.open(&name, OpenMode::Read)?;
-    let mut bytes = vec![0; usize::try_from(disk.size()?).unwrap()];
-    disk.read_at(0, &mut bytes)?;
+    let bytes = files::bytes_of(volume, &name)?;
     Ok((name, bytes))
 }
 

@@ -2,6 +2,7 @@
 //! entries of the damaged pages. Wherever a sector of the file is damaged, the entries that a rescue finds and the
 //! losses that it reports make up the whole database, and no entry is wrong.
 
+use crate::workload::files::{self, bytes_of};
 use duramen::db::types::KeyLayout;
 use duramen::db::{Compression, Damage, Overflow, ReadOnlyUntypedTable, Salvaged, StoreKind, Target};
 use duramen::io::{MemoryVolume, OpenMode, Volume};
@@ -108,23 +109,16 @@ fn built(store: StoreKind) -> Result<Arc<MemoryVolume>> {
     Ok(volume)
 }
 
-fn content(volume: &MemoryVolume, name: &str) -> Vec<u8> {
-    let disk = volume.open(name, OpenMode::Read).unwrap();
-    let mut bytes = vec![0; usize::try_from(disk.size().unwrap()).unwrap()];
-    disk.read_at(0, &mut bytes).unwrap();
-    bytes
+/// The bytes of all files.
+fn all_bytes(volume: &MemoryVolume) -> Result<Vec<Vec<u8>>> {
+    volume.list(NAME)?.iter().map(|file| bytes_of(volume, file)).collect()
 }
 
 /// A copy of the files in which the bytes from `at` on are overwritten.
 fn damaged(volume: &MemoryVolume, name: &str, at: usize, with: &[u8]) -> Arc<MemoryVolume> {
     let copy = MemoryVolume::new();
-    for file in volume.list(NAME).unwrap() {
-        let disk = copy.open(&file, OpenMode::CreateNew).unwrap();
-        disk.write_at(0, &content(volume, &file)).unwrap();
-        if file == name {
-            disk.write_at(at as u64, with).unwrap();
-        }
-    }
+    files::copy(volume, &copy, NAME).unwrap();
+    copy.open(name, OpenMode::Write).unwrap().write_at(at as u64, with).unwrap();
     Arc::new(copy)
 }
 
@@ -176,7 +170,7 @@ fn judge(table: &ReadOnlyUntypedTable, model: &Entries, old: Old, what: &str) ->
 
 /// Opens what is left and judges each table, under its own name or by its number; gives how many entries are lost.
 fn rescue(volume: Arc<MemoryVolume>, old: Old, what: &str) -> Result<(Vec<usize>, Vec<Damage>)> {
-    let before: Vec<_> = volume.list(NAME)?.iter().map(|file| content(&volume, file)).collect();
+    let before = all_bytes(&volume)?;
     let (db, damage) = options().open_damaged_on(volume.clone(), NAME)?;
     assert!(matches!(db.begin_write(), Err(Error::ReadOnly)));
     let tx = db.begin_read()?;
@@ -197,7 +191,7 @@ fn rescue(volume: Arc<MemoryVolume>, old: Old, what: &str) -> Result<(Vec<usize>
     for damage in &damage {
         assert!(!damage.to_string().contains("--skip-damaged"), "{what}: {damage}");
     }
-    let after: Vec<_> = volume.list(NAME)?.iter().map(|file| content(&volume, file)).collect();
+    let after = all_bytes(&volume)?;
     assert!(before == after, "{what}: the files are not touched");
     Ok((lost, damage))
 }
@@ -214,7 +208,7 @@ fn wherever_a_sector_is_damaged_no_more_than_its_page_is_lost() -> Result<()> {
 
 fn damage_sectors(store: StoreKind, step: usize) -> Result<()> {
     let volume = built(store)?;
-    let size = content(&volume, NAME).len();
+    let size = bytes_of(&*volume, NAME)?.len();
     let (mut none, mut some) = (0, 0);
     // Every chunk and the directory have more sectors than that.
     for at in (0..size / SECTOR).step_by(step) {
@@ -267,7 +261,7 @@ fn a_damaged_map_of_slots_loses_nothing_and_is_reported() -> Result<()> {
     let (_, damage) = rescue(volume.clone(), Old::Never, "undamaged")?;
     assert!(damage.is_empty(), "{damage:?}");
     // The map is the last thing in the file, and one block of it has all these pages.
-    let size = content(&volume, NAME).len();
+    let size = bytes_of(&*volume, NAME)?.len();
     let (lost, damage) = rescue(damaged(&volume, NAME, size - 100, &[0xA5]), Old::Never, "the map")?;
     assert_eq!(lost, [0; 4]);
     match &damage[..] {
@@ -284,7 +278,7 @@ fn a_rescue_without_superblocks_or_catalog_loses_nothing() -> Result<()> {
     assert_eq!(lost, [0; 4]);
     assert!(matches!(damage[0], Damage::Superblocks { .. }), "{damage:?}");
     // The catalog's images, all of them: its root is page 1 and says so.
-    let bytes = content(&volume, NAME);
+    let bytes = bytes_of(&*volume, NAME)?;
     let copy = damaged(&volume, NAME, 0, &bytes[..1]);
     let disk = copy.open(NAME, OpenMode::Write)?;
     for at in (8192..bytes.len()).step_by(SECTOR) {
@@ -308,7 +302,7 @@ fn a_rescue_without_superblocks_or_catalog_loses_nothing() -> Result<()> {
 #[test]
 fn a_file_damaged_in_many_places_gives_no_wrong_entry_and_every_loss_is_reported() -> Result<()> {
     let volume = built(StoreKind::Table)?;
-    let sectors = content(&volume, NAME).len() / SECTOR;
+    let sectors = bytes_of(&*volume, NAME)?.len() / SECTOR;
     let mut random = 7u64;
     let mut next = || {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -328,7 +322,7 @@ fn a_file_damaged_in_many_places_gives_no_wrong_entry_and_every_loss_is_reported
 #[test]
 fn a_truncated_file_gives_no_wrong_entry_and_every_loss_is_reported() -> Result<()> {
     let volume = built(StoreKind::Table)?;
-    let size = content(&volume, NAME).len();
+    let size = bytes_of(&*volume, NAME)?.len();
     for part in 1..8 {
         let copy = damaged(&volume, NAME, 0, b"");
         copy.open(NAME, OpenMode::Write)?.resize((size * part / 8) as u64)?;
@@ -351,7 +345,7 @@ fn a_file_that_is_not_a_database_is_refused() -> Result<()> {
 #[test]
 fn an_older_superblock_does_not_bring_older_entries_back() -> Result<()> {
     let (volume, db) = build(StoreKind::Table)?;
-    let older = content(&volume, NAME)[..SUPERBLOCK].to_vec();
+    let older = bytes_of(&*volume, NAME)?[..SUPERBLOCK].to_vec();
     db.checkpoint()?;
     let crashed = damaged(&volume, NAME, 0, b"");
     db.close()?;
@@ -388,7 +382,7 @@ fn unreadable_sectors_give_no_wrong_entry_and_every_loss_is_reported() -> Result
     let crashed = damaged(&volume, NAME, 0, b"");
     db.close()?;
     for (volume, file) in [(volume, NAME), (crashed.clone(), NAME), (crashed, &log)] {
-        for sector in (0..content(&volume, file).len() / SECTOR).step_by(83) {
+        for sector in (0..bytes_of(&*volume, file)?.len() / SECTOR).step_by(83) {
             let hooks = Arc::new(BadSector { file: file.to_owned(), at: (sector * SECTOR) as u64 });
             let (db, _) = options().open_damaged_on(Arc::new(HookedVolume::new(volume.clone(), hooks)), NAME)?;
             for table in db.begin_read()?.tables()? {
@@ -419,7 +413,7 @@ fn a_catalog_of_many_pages_is_found_again() -> Result<()> {
     }
     tx.commit()?;
     db.close()?;
-    for at in (16..content(&volume, NAME).len() / SECTOR).step_by(13) {
+    for at in (16..bytes_of(&*volume, NAME)?.len() / SECTOR).step_by(13) {
         let (db, damage) = options().open_damaged_on(damaged(&volume, NAME, at * SECTOR, &[0xA5; SECTOR]), NAME)?;
         let tx = db.begin_read()?;
         let found = tx.tables()?;
@@ -438,7 +432,7 @@ fn all_batches_before_the_damage_of_a_log_are_kept() -> Result<()> {
     db.close()?;
     let (lost, damage) = rescue(crashed.clone(), Old::Never, "a sound log")?;
     assert_eq!((lost, damage.len()), (vec![0; 4], 0));
-    let bytes = content(&crashed, &log);
+    let bytes = bytes_of(&*crashed, &log)?;
     // After it are zeros.
     let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
     let mut kept = Vec::new();
@@ -486,7 +480,7 @@ fn an_old_copy_of_the_catalog_does_not_hide_tables() -> Result<()> {
     }
     tx.commit()?;
     db.close()?;
-    let bytes = content(&volume, NAME);
+    let bytes = bytes_of(&*volume, NAME)?;
     let is_catalog = |at: &usize| bytes[at + 13..at + 16] == *b"IMG" && bytes[at + 4..at + 8] == 1u32.to_le_bytes();
     let copies: Vec<usize> = (8192..bytes.len()).step_by(SECTOR).filter(is_catalog).collect();
     let len = |at: &usize| u32::from_le_bytes(bytes[at + 8..at + 12].try_into().unwrap());
@@ -532,7 +526,7 @@ fn a_page_older_than_the_start_of_the_log_loses_its_keys_and_the_rest_of_the_log
     put(&db, "second", 0..3, b"newer")?;
     let crashed = damaged(&volume, NAME, 0, b"");
     drop(db);
-    let bytes = content(&crashed, NAME);
+    let bytes = bytes_of(&*crashed, NAME)?;
     let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     // The superblock that counts has the greater sequence, and says where the directory of the page table is.
     let superblock = if number(32) > number(4096 + 32) { 0 } else { 4096 };

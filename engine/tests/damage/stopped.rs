@@ -1,6 +1,7 @@
 //! Promise: if the free pages or places are unknown, or if there is no space for a log, the database can still be
 //! opened and committed data can be read. An attempt to write returns an error with the cause.
 
+use crate::workload::files::bytes_of;
 use crate::workload::stores::STORES;
 use duramen::db::StoreKind;
 use duramen::io::{OpenMode, Volume};
@@ -91,13 +92,12 @@ fn die_without_reserve(db: Database, volume: &FailingVolume) -> Result<()> {
     drop(db);
     volume.power_off_at(None);
     for name in volume.list("t.duramen-log")? {
-        let log = volume.open(&name, OpenMode::Write)?;
-        let mut bytes = vec![0; usize::try_from(log.size()?).unwrap()];
-        log.read_at(0, &mut bytes)?;
+        let bytes = bytes_of(volume, &name)?;
         if bytes[36] == 2 {
             volume.remove(&name)?;
         } else {
-            log.resize(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1))?;
+            let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1);
+            volume.open(&name, OpenMode::Write)?.resize(end)?;
         }
     }
     Ok(())
