@@ -229,9 +229,10 @@ impl PageCompression {
             jobs.iter_mut().for_each(|job| job.prepared = self.prepare(&mut coders, job.packed, job.out));
             self.coders.lock().push(coders);
         };
-        match jobs.iter().filter(|job| self.compresses(Page::new(job.packed).table())).count() {
-            0 => work(jobs),
-            _ => self.each(jobs, work),
+        if jobs.iter().any(|job| self.compresses(Page::new(job.packed).table())) {
+            self.each(jobs, work);
+        } else {
+            work(jobs);
         }
     }
 

@@ -16,7 +16,7 @@ use std::ops::Range;
 const TRIM_PAGES: usize = 64;
 
 /// If trims take long, a checkpoint trims when one page in this many has something to be trimmed.
-const LAZY: u64 = 8;
+const TRIM_DIVISOR: u64 = 8;
 
 impl ShadowStore {
     /// Makes all written images durable. Then it marks the images that they replace as not needed.
@@ -124,13 +124,15 @@ impl ShadowStore {
     }
 
     /// True if slots and blocks that are not needed are to be trimmed after this checkpoint. If trims take long, as in
-    /// files, they wait until one page in [`LAZY`] has something to be trimmed. Many of these pages are written again
-    /// before that, to the slot that would have been trimmed.
+    /// files, they wait until one page in [`TRIM_DIVISOR`] has something to be trimmed. Many of these pages are written
+    /// again before that, to the slot that would have been trimmed.
     fn must_trim(&self) -> bool {
         let was_full = self.room.lock().take_full();
         let mut state = self.state.lock();
         state.sort_trims();
-        was_full || self.file.disk().trims_cheaply() || state.trims.len() as u64 * LAZY >= state.pages.count().pages
+        was_full
+            || self.file.disk().trims_cheaply()
+            || state.trims.len() as u64 * TRIM_DIVISOR >= state.pages.count().pages
     }
 
     /// Trims all slots and blocks that are not needed.
