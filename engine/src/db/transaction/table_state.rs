@@ -88,6 +88,7 @@ impl KeptTables {
         let mut kept = self.0.lock();
         for (name, state) in names {
             let Name::Open(state) = state else { continue };
+            debug_assert!(kept.iter().all(|(other, _)| *other != name), "{name} is kept twice");
             if kept.len() >= MOST_KEPT {
                 kept.remove(0);
             }
