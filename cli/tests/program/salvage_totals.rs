@@ -91,26 +91,34 @@ fn pages_side_by_side_are_one_range_of_lost_keys() {
     assert!(lines[0].starts_with(&format!("lost: table \"t\", {}: ", lost["keys"].as_str().unwrap())), "{report}");
 }
 
+const NUMBERS: TableDef<u32, u32> = TableDef::new("numbers");
+
+/// Puts the next thousand numbers in one commit.
+fn put(db: &Database, from: u32) {
+    let tx = db.begin_write().unwrap();
+    {
+        let mut numbers = tx.open_table(NUMBERS).unwrap();
+        (from..from + 1000).for_each(|n| numbers.put(n, n).unwrap());
+    }
+    tx.commit().unwrap();
+}
+
+/// Copies the files of the open database, as a power cut would leave them.
+fn cut_power(place: &Place) {
+    for from in place.files().iter().filter(|name| name.starts_with("open")) {
+        let to = from.replacen("open", "t.duramen", 1);
+        std::fs::copy(place.path(from), place.path(&to)).unwrap();
+    }
+}
+
 #[test]
 fn check_of_a_damaged_log_reports_the_loss_and_no_total() {
-    const NUMBERS: TableDef<u32, u32> = TableDef::new("numbers");
     let place = Place::new();
     let db = Database::builder().background(false).create(place.path("open")).unwrap();
-    let put = |from: u32| {
-        let tx = db.begin_write().unwrap();
-        {
-            let mut numbers = tx.open_table(NUMBERS).unwrap();
-            (from..from + 1000).for_each(|n| numbers.put(n, n).unwrap());
-        }
-        tx.commit().unwrap();
-    };
-    (0..10_000).step_by(1000).for_each(put);
-    // As a power cut would leave it.
-    for (from, to) in [("open", "t.duramen"), ("open-log.000001", "t.duramen-log.000001")] {
-        std::fs::copy(place.path(from), place.path(to)).unwrap();
-    }
+    (0..10_000).step_by(1000).for_each(|from| put(&db, from));
+    cut_power(&place);
     drop(db);
-    let [whole, log] = ["t.duramen", "t.duramen-log.000001"].map(|file| std::fs::read(place.path(file)).unwrap());
+    let log = std::fs::read(place.path("t.duramen-log.000001")).unwrap();
     let end = log.iter().rposition(|byte| *byte != 0).unwrap();
     place.damage("t.duramen-log.000001", end / 2);
     assert!(place.error("stat t.duramen", "").contains("the log is corrupt"));
@@ -128,12 +136,24 @@ fn check_of_a_damaged_log_reports_the_loss_and_no_total() {
     assert!(!lines[1].contains(" of ") || lines[1].contains("entries were dumped; lost"), "{}", run.err);
     place.ok("restore u.duramen d -q", "");
     assert_eq!(place.ok("scan u.duramen numbers --count", "").trim(), saved.to_string());
-    // The log is not damaged, but its start is unknown; and there is none.
-    std::fs::write(place.path("t.duramen-log.000001"), log).unwrap();
+}
+
+/// The log is whole, but its start is unknown; or there is none.
+#[test]
+fn check_and_dump_say_which_commits_are_lost_with_a_log_that_is_not_read() {
+    let place = Place::new();
+    let db = Database::builder().background(false).create(place.path("open")).unwrap();
+    put(&db, 0);
+    db.checkpoint().unwrap();
+    put(&db, 1000);
+    cut_power(&place);
+    drop(db);
+    let whole = std::fs::read(place.path("t.duramen")).unwrap();
     std::fs::write(place.path("t.duramen"), [&[0xA5; 8192], &whole[8192..]].concat()).unwrap();
     only_what_is_in_the_log_is_lost(&place, "without superblocks");
     std::fs::write(place.path("t.duramen"), whole).unwrap();
-    std::fs::remove_file(place.path("t.duramen-log.000001")).unwrap();
+    let is_log = |name: &&String| name.starts_with("t.duramen-log");
+    place.files().iter().filter(is_log).for_each(|name| std::fs::remove_file(place.path(name)).unwrap());
     only_what_is_in_the_log_is_lost(&place, "without a log");
 }
 

@@ -121,8 +121,8 @@ mod order_and_round_trip_of {
     }
 }
 
-/// `V`, the check and the text form of the `DynType` with its name must agree on whether `bytes` are valid, and the text
-/// form must encode to the same bytes.
+/// `V`, the check and the text form of the `DynType` with its name must agree on whether `bytes` are valid, and the
+/// text form must encode to the same bytes.
 fn hostile<V: Value>(bytes: &[u8]) -> Result<(), TestCaseError> {
     let named: DynType = V::type_name().parse().unwrap();
     prop_assert_eq!(named.fixed_width(), V::fixed_width());
