@@ -8,6 +8,7 @@
 //! Latches: heap pages are latched after all other pages. A thread that holds one takes no other latch, and holds the
 //! latch of the leaf that refers to it.
 
+use super::attempts::Attempts;
 use super::long_key::is_long;
 use super::search::LeafTarget;
 use super::{KeyRange, PageRead, PageWrite, Tree};
@@ -162,17 +163,30 @@ impl Tree {
         key: &[u8],
         mut each: impl FnMut(Result<&[u8]>, Record<'_>),
     ) -> Result<(Lsn, Option<KeyRange>)> {
-        let leaf = self.descend(store, LeafTarget::Covering(key))?;
-        let page = Page::new(&leaf);
-        let mut whole = Vec::new();
-        for slot in 0..page.count() {
-            let read = self.full_key(store, page, slot, &mut whole);
-            each(read.map(|()| whole.as_slice()), page.record(slot));
+        let attempts = Attempts::new(store);
+        loop {
+            let leaf = self.descend_in(&attempts, LeafTarget::Covering(key), |_| Ok(()))?;
+            let page = Page::new(&leaf);
+            let whole_key = |slot| {
+                let mut key = Vec::new();
+                self.full_key(&attempts, page, slot, &mut key).map(|()| key)
+            };
+            let keys: Vec<Result<Vec<u8>>> = (0..page.count()).map(whole_key).collect();
+            if let Err(error) = attempts.complete() {
+                attempts.again(leaf, error)?;
+                continue;
+            }
+            for (slot, key) in keys.into_iter().enumerate() {
+                match key {
+                    Ok(key) => each(Ok(&key), page.record(slot)),
+                    Err(error) => each(Err(error), page.record(slot)),
+                }
+            }
+            let mut upper = Vec::new();
+            let upper = page.upper_fence_into(&mut upper).then_some(upper);
+            let known = upper.as_ref().is_none_or(|upper| !is_long(upper.len(), store.page_size()));
+            return Ok((page.lsn(), known.then_some(KeyRange { lower: key.to_vec(), upper })));
         }
-        let mut upper = Vec::new();
-        let upper = page.upper_fence_into(&mut upper).then_some(upper);
-        let known = upper.as_ref().is_none_or(|upper| !is_long(upper.len(), store.page_size()));
-        Ok((page.lsn(), known.then_some(KeyRange { lower: key.to_vec(), upper })))
     }
 
     /// The whole key before `slot` of a leaf. For slot 0, the known part of the lower fence.

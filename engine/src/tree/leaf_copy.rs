@@ -2,6 +2,7 @@
 //! it: whole keys, and the range of keys that the leaf covers. For a leaf that keeps its keys out of line, the copy is
 //! a part of the leaf, with the range of that part.
 
+use super::attempts::Attempts;
 use super::long_key::is_long;
 use super::search::{Descent, LeafTarget, wrong_fences};
 use super::{KeyRange, PageRead, Tree};
@@ -60,20 +61,25 @@ impl LeafCopy {
     /// outer leaves may have no bound where the subtree has one, so the caller must also check the bounds of the
     /// subtree.
     pub fn load<S: PageRead>(&mut self, tree: &Tree, store: &S, target: LeafTarget<'_>) -> Result<()> {
-        let leaf = tree.descend(store, target)?;
-        let page = Page::new(&leaf);
-        store.prefetch_place_of(page.right());
-        let page_size = store.page_size();
-        let mut upper = self.range.upper.take().unwrap_or_else(|| std::mem::take(&mut self.spare));
-        let has_upper = page.upper_fence_into(&mut upper);
-        if is_long(page.lower_fence().len(), page_size) || is_long(upper.len(), page_size) {
-            drop(leaf);
-            return self.load_between_separators(tree, store, target);
+        let (attempts, page_size) = (Attempts::new(store), store.page_size());
+        loop {
+            let leaf = tree.descend_in(&attempts, target, |_| Ok(()))?;
+            let page = Page::new(&leaf);
+            store.prefetch_place_of(page.right());
+            let mut upper = self.range.upper.take().unwrap_or_else(|| std::mem::take(&mut self.spare));
+            let has_upper = page.upper_fence_into(&mut upper);
+            if is_long(page.lower_fence().len(), page_size) || is_long(upper.len(), page_size) {
+                drop(leaf);
+                return self.load_between_separators(tree, &attempts, target);
+            }
+            self.range.lower.clear();
+            self.range.lower.extend_from_slice(page.lower_fence());
+            self.range.upper = has_upper.then_some(upper);
+            match self.copy(tree, &attempts, page, target) {
+                Ok(()) => return Ok(()),
+                Err(error) => attempts.again(leaf, error)?,
+            }
         }
-        self.range.lower.clear();
-        self.range.lower.extend_from_slice(page.lower_fence());
-        self.range.upper = has_upper.then_some(upper);
-        self.copy(tree, store, page, target)
     }
 
     /// Copies the leaf to the right of the copied leaf, without a descent. Returns false and changes nothing if a
@@ -113,20 +119,36 @@ impl LeafCopy {
     /// If a fence is the image of a long key, its run belongs to a separator in an inner page. Descends again and reads
     /// the whole keys from the separators, while their pages are latched.
     #[cold]
-    fn load_between_separators<S: PageRead>(&mut self, tree: &Tree, store: &S, target: LeafTarget<'_>) -> Result<()> {
-        let mut range = KeyRange::default();
-        let leaf = tree.descend_with(store, target, |event| {
-            range = match event {
-                Descent::Begins => KeyRange::default(),
-                Descent::Passes(page, slot) => tree.child_range(store, page, slot, &range)?,
-            };
-            Ok(())
-        })?;
-        self.range = range;
-        self.copy(tree, store, Page::new(&leaf), target)
+    fn load_between_separators<S: PageRead>(
+        &mut self,
+        tree: &Tree,
+        attempts: &Attempts<'_, S>,
+        target: LeafTarget<'_>,
+    ) -> Result<()> {
+        loop {
+            let mut range = KeyRange::default();
+            let leaf = tree.descend_in(attempts, target, |event| {
+                range = match event {
+                    Descent::Begins => KeyRange::default(),
+                    Descent::Passes(page, slot) => tree.child_range(attempts, page, slot, &range)?,
+                };
+                Ok(())
+            })?;
+            self.range = range;
+            match self.copy(tree, attempts, Page::new(&leaf), target) {
+                Ok(()) => return Ok(()),
+                Err(error) => attempts.again(leaf, error)?,
+            }
+        }
     }
 
-    fn copy<S: PageRead>(&mut self, tree: &Tree, store: &S, page: Page<'_>, target: LeafTarget<'_>) -> Result<()> {
+    fn copy<S: PageRead>(
+        &mut self,
+        tree: &Tree,
+        attempts: &Attempts<'_, S>,
+        page: Page<'_>,
+        target: LeafTarget<'_>,
+    ) -> Result<()> {
         // Without this check, a cursor that continues at the end of a leaf's range might loop.
         if !self.range.is_for(target) {
             return Err(wrong_fences(page));
@@ -134,28 +156,34 @@ impl LeafCopy {
         self.window.clear();
         self.take(page);
         if tree.resolver(page).is_some() {
-            let copied = self.copy_part(tree, store, page, target);
+            let copied = self.copy_part(tree, attempts, page, target);
             if copied.is_err() {
                 self.window.clear();
             }
             return copied;
         }
-        let inline = limits::max_inline_key(store.page_size());
+        let inline = limits::max_inline_key(attempts.page_size());
         let mut slot = 0;
         while let Some(found) = page.first_longer(slot, inline) {
             let mut key = Vec::new();
-            tree.full_key(store, page, found, &mut key)?;
+            attempts.note(tree.full_key(attempts, page, found, &mut key))?;
             self.long.push((found, key));
             slot = found + 1;
         }
-        Ok(())
+        if slot > 0 { attempts.complete() } else { Ok(()) }
     }
 
     /// Reads the whole keys of the entries around `target`, and sets the range of the copy to their range.
     #[cold]
-    fn copy_part<S: PageRead>(&mut self, tree: &Tree, store: &S, page: Page<'_>, target: LeafTarget<'_>) -> Result<()> {
+    fn copy_part<S: PageRead>(
+        &mut self,
+        tree: &Tree,
+        attempts: &Attempts<'_, S>,
+        page: Page<'_>,
+        target: LeafTarget<'_>,
+    ) -> Result<()> {
         let count = page.count();
-        let at = |key| tree.locate(store, page, key).map(|found| found.unwrap_or_else(|slot| slot));
+        let at = |key| tree.locate(attempts, page, key).map(|found| found.unwrap_or_else(|slot| slot));
         let (from, to) = match target {
             LeafTarget::First => (0, PART.min(count)),
             LeafTarget::Last => (count.saturating_sub(PART), count),
@@ -164,13 +192,20 @@ impl LeafCopy {
         };
         let mut key = Vec::new();
         for slot in from..to {
-            tree.full_key(store, page, slot, &mut key)?;
+            if !attempts.note(tree.full_key(attempts, page, slot, &mut key))? || attempts.misses() {
+                continue;
+            }
             let rises = slot == from || self.window.get(slot - from - 1) < key.as_slice();
             if !rises || !self.range.is_for(LeafTarget::Covering(&key)) {
                 return Err(Error::corrupt(page.id(), format!("the key of slot {slot} is out of order")));
             }
             self.window.push(&key);
         }
+        let ends_at_key = to < count && !matches!(target, LeafTarget::Before(_));
+        if ends_at_key {
+            attempts.note(tree.full_key(attempts, page, to, &mut key))?;
+        }
+        attempts.complete()?;
         if from > 0 {
             self.range.lower = match target {
                 LeafTarget::Covering(key) => key.to_vec(),
@@ -180,10 +215,7 @@ impl LeafCopy {
         if to < count {
             self.range.upper = Some(match target {
                 LeafTarget::Before(key) => key.to_vec(),
-                _ => {
-                    tree.full_key(store, page, to, &mut key)?;
-                    key
-                }
+                _ => key,
             });
         }
         // A cursor would read the same keys again and again if keys just outside the part were out of order.

@@ -15,6 +15,17 @@ pub(super) fn is_long(len: usize, page_size: usize) -> bool {
     len > limits::max_inline_key(page_size)
 }
 
+/// The most pages of the run of a long key.
+pub(super) fn most_run_pages(page_size: usize) -> usize {
+    limits::MAX_KEY.div_ceil(run_capacity(page_size).max(1))
+}
+
+/// The page after `page` in a run; `None` at the end of a run, and for a page of no run.
+pub(super) fn run_after(page: &[u8]) -> Option<PageId> {
+    let page = Page::new(page);
+    Some(page.right()).filter(|right| page.kind() == PageKind::Run && !right.is_none())
+}
+
 /// The image of a long key with a run that begins at page `first`.
 pub(super) fn image(key: &[u8], first: PageId, page_size: usize) -> Vec<u8> {
     let mut image = bytes::slice(key, 0, limits::long_key_head(page_size)).to_vec();

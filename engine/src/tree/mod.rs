@@ -9,11 +9,14 @@
 //! complete. So a reader sees all of a change or nothing of it.
 //!
 //! A reader holds no latch while it waits for the device: it releases the parent, reads the child, and latches the
-//! parent again. If the parent has changed meanwhile, the descent begins again at the root.
+//! parent again. If the parent has changed meanwhile, the descent begins again at the root. If a key is stored outside
+//! of its page, the reader releases that page, reads the pages of the key, and begins again. `attempts` counts the
+//! attempts and ends this.
 //!
 //! The root of a table keeps its page id: a split of the root moves its content down.
 
 mod add;
+mod attempts;
 mod bulk;
 mod edit;
 mod free;

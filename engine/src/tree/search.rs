@@ -1,5 +1,6 @@
 //! Descents from the root to the leaf of a search. Each page is checked against its entry in its parent.
 
+use super::attempts::Attempts;
 use super::{KeyRange, LeafReadAhead, PageRead, Tree};
 use crate::base::{Error, PageId, Result};
 use crate::page::{Page, Record};
@@ -46,10 +47,6 @@ impl KeyRange {
     }
 }
 
-/// How often a descent restarts because its path has changed while it waited for a device. After that it keeps the
-/// latch of the parent while it waits.
-const RESTARTS: usize = 8;
-
 /// An event of a descent.
 pub(super) enum Descent<'p> {
     /// It begins at the root, for the first time or again: events before this one do not count.
@@ -74,10 +71,15 @@ impl Tree {
         key: &[u8],
         f: impl FnOnce(Page<'_>, Option<Record<'_>>) -> R,
     ) -> Result<R> {
-        let leaf = self.descend(store, LeafTarget::Covering(key))?;
-        let page = Page::new(&leaf);
-        let found = self.locate(store, page, key)?;
-        Ok(f(page, found.ok().map(|slot| page.record(slot))))
+        let attempts = Attempts::new(store);
+        loop {
+            let leaf = self.descend_in(&attempts, LeafTarget::Covering(key), |_| Ok(()))?;
+            let page = Page::new(&leaf);
+            match self.locate(&attempts, page, key) {
+                Ok(found) => return Ok(f(page, found.ok().map(|slot| page.record(slot)))),
+                Err(error) => attempts.again(leaf, error)?,
+            }
+        }
     }
 
     /// Calls `f` with the leaf whose range contains `key`, under its shared latch.
@@ -116,15 +118,24 @@ impl Tree {
 
     /// The keys between the subtrees of the root, in order. There are none if the root is a leaf.
     pub fn dividers<S: PageRead>(&self, store: &S) -> Result<Vec<Vec<u8>>> {
-        let root = store.read(self.root)?;
-        let page = Page::new(&root);
-        let slots = if page.is_inner() { 1..page.count() } else { 0..0 };
-        slots
-            .map(|slot| {
-                let mut key = Vec::new();
-                self.full_key(store, page, slot, &mut key).map(|()| key)
-            })
-            .collect()
+        let attempts = Attempts::new(store);
+        loop {
+            let root = store.read(self.root)?;
+            match self.dividers_of(&attempts, Page::new(&root)) {
+                Err(error) => attempts.again(root, error)?,
+                dividers => return dividers,
+            }
+        }
+    }
+
+    fn dividers_of<S: PageRead>(&self, attempts: &Attempts<'_, S>, root: Page<'_>) -> Result<Vec<Vec<u8>>> {
+        let mut dividers = Vec::new();
+        for slot in if root.is_inner() { 1..root.count() } else { 0..0 } {
+            let mut key = Vec::new();
+            attempts.note(self.full_key(attempts, root, slot, &mut key))?;
+            dividers.push(key);
+        }
+        attempts.complete().map(|()| dividers)
     }
 
     /// Calls `f` with the leaf that `target` selects, under its shared latch.
@@ -193,27 +204,37 @@ impl Tree {
         &self,
         store: &'s S,
         target: LeafTarget<'_>,
+        note: impl FnMut(Descent<'_>) -> Result<()>,
+    ) -> Result<S::Ref<'s>> {
+        self.descend_in(&Attempts::new(store), target, note)
+    }
+
+    /// Like [`Tree::descend_with`], for a search that needs keys of the leaf, or for a `note` that needs keys of inner
+    /// pages: they are read with `attempts`.
+    #[inline]
+    pub(super) fn descend_in<'s, S: PageRead>(
+        &self,
+        attempts: &Attempts<'s, S>,
+        target: LeafTarget<'_>,
         mut note: impl FnMut(Descent<'_>) -> Result<()>,
     ) -> Result<S::Ref<'s>> {
-        for restarts in 0.. {
+        loop {
             note(Descent::Begins)?;
-            let keeps_latch = restarts >= RESTARTS;
-            if let Some(leaf) = self.try_descend(store, target, keeps_latch, &mut note)? {
+            if let Some(leaf) = self.try_descend(attempts, target, &mut note)? {
                 return Ok(leaf);
             }
         }
-        unreachable!("a descent that keeps its latches ends")
     }
 
-    /// One attempt of [`Tree::descend_with`]. `None` if it has to restart.
+    /// One attempt of [`Tree::descend_in`]. `None` if it has to restart.
     #[inline(always)]
     fn try_descend<'s, S: PageRead>(
         &self,
-        store: &'s S,
+        attempts: &Attempts<'s, S>,
         target: LeafTarget<'_>,
-        keeps_latch: bool,
         note: &mut impl FnMut(Descent<'_>) -> Result<()>,
     ) -> Result<Option<S::Ref<'s>>> {
+        let store = attempts.store();
         let mut id = self.root;
         let mut latched = store.read(id)?;
         let mut level = Page::new(&latched).level();
@@ -225,8 +246,11 @@ impl Tree {
                 self.check_target(page, target)?;
                 return Ok(Some(latched));
             }
-            let slot = self.slot_for(store, page, target)?;
-            note(Descent::Passes(page, slot))?;
+            let found = self.slot_for(attempts, page, target);
+            let slot = match found.and_then(|slot| note(Descent::Passes(page, slot)).map(|()| slot)) {
+                Ok(slot) => slot,
+                Err(error) => return attempts.again(latched, error).map(|()| None),
+            };
             id = child_of(page, slot)?;
             let parts = if level == 1 { self.parts_of_leaf(page, slot, target, store.page_size()) } else { None };
             let child = match parts {
@@ -235,10 +259,13 @@ impl Tree {
             };
             latched = match child {
                 Some(child) => child,
-                None if keeps_latch => store.read(id)?,
+                None if attempts.keeps_latch() => store.read(id)?,
                 None => match read_missing(store, latched, id, || ())? {
                     Some(child) => child,
-                    None => return Ok(None),
+                    None => {
+                        attempts.count();
+                        return Ok(None);
+                    }
                 },
             };
             level -= 1;
@@ -266,11 +293,12 @@ impl Tree {
     /// page on the path to `key` that a parent refers to, and the error if that page or its path below cannot be read.
     /// Without an error, that page is the leaf.
     pub fn reach<S: PageRead>(&self, store: &S, key: &[u8]) -> (Option<Vec<u8>>, Result<()>) {
+        let attempts = Attempts::new(store);
         let mut range = KeyRange::default();
-        let found = self.descend_with(store, LeafTarget::Covering(key), |event| {
+        let found = self.descend_in(&attempts, LeafTarget::Covering(key), |event| {
             range = match event {
                 Descent::Begins => KeyRange::default(),
-                Descent::Passes(page, slot) => self.child_range(store, page, slot, &range)?,
+                Descent::Passes(page, slot) => self.child_range(&attempts, page, slot, &range)?,
             };
             Ok(())
         });

@@ -3,10 +3,16 @@
 
 use crate::workload::{keys::key_of_a_group, layouts};
 use duramen::db::{DEFAULT_FILL, ReadOnlyUntypedTable, Salvaged, types::TableOptions};
+use duramen::io::MemoryVolume;
 use duramen::query::{Aggregate, Number, Outcome, Query};
 use duramen::{Database, Result, TableDef};
+use duramen_sim::{HookedVolume, Hooks};
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const NAME: &str = "t";
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -219,5 +225,67 @@ fn a_short_key_among_long_ones_is_never_taken_for_another() -> Result<()> {
             assert_eq!(db.verify(|_| ())?.findings, []);
         }
     }
+    Ok(())
+}
+
+/// A file whose next read waits until it is told to go on.
+#[derive(Debug, Default)]
+struct SlowRead {
+    next: Mutex<Option<(SyncSender<()>, Receiver<()>)>>,
+    went_on: AtomicBool,
+}
+
+impl SlowRead {
+    /// Stops the next read. Returns what tells that it waits, and what lets it go on.
+    fn stop_next(&self) -> (Receiver<()>, SyncSender<()>) {
+        let ((waits, waiting), (go_on, told)) = (sync_channel(1), sync_channel(1));
+        *self.next.lock().unwrap() = Some((waits, told));
+        (waiting, go_on)
+    }
+}
+
+impl Hooks for SlowRead {
+    fn before_read(&self, name: &str, _: u64, _: usize) -> Result<()> {
+        let next = if name == NAME { self.next.lock().unwrap().take() } else { None };
+        if let Some((waits, told)) = next {
+            waits.send(()).unwrap();
+            self.went_on.store(told.recv_timeout(Duration::from_secs(20)).is_ok(), Ordering::Release);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_commit_to_a_leaf_does_not_wait_for_the_read_of_one_of_its_keys() -> Result<()> {
+    let volume = Arc::new(MemoryVolume::new());
+    let long = [b'k'; 3000];
+    let put = |db: &Database, key: &[u8]| -> Result<()> {
+        let tx = db.begin_write()?;
+        tx.open_untyped(NAME)?.put(key, b"value")?;
+        tx.commit()
+    };
+    let db = Database::builder().create_on(volume.clone(), NAME)?;
+    let tx = db.begin_write()?;
+    drop(tx.create_untyped(NAME, "bytes", "bytes", TableOptions::default())?);
+    tx.commit()?;
+    put(&db, &long)?;
+    db.close()?;
+
+    let slow = Arc::new(SlowRead::default());
+    let db = Database::builder().open_on(Arc::new(HookedVolume::new(volume, slow.clone())), NAME)?;
+    let table = db.begin_read()?.open_untyped(NAME)?;
+    // From here on the leaf is in memory, and the rest of the long key is not.
+    assert_eq!(table.get(b"a")?, None);
+    let (waiting, go_on) = slow.stop_next();
+    std::thread::scope(|scope| -> Result<()> {
+        let reader = scope.spawn(|| table.get(&long));
+        waiting.recv().unwrap();
+        put(&db, b"a")?;
+        let _ = go_on.send(());
+        assert_eq!(reader.join().unwrap()?.as_deref(), Some(b"value".as_slice()));
+        Ok(())
+    })?;
+    assert!(slow.went_on.load(Ordering::Acquire), "the commit waited for the reader");
+    assert_eq!(db.begin_read()?.open_untyped(NAME)?.get(b"a")?.as_deref(), Some(b"value".as_slice()));
     Ok(())
 }

@@ -5,6 +5,7 @@ mod bulk_load;
 mod cursor;
 mod hostile;
 mod keys;
+mod missing;
 mod model;
 mod shape;
 mod threads;

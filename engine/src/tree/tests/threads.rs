@@ -14,9 +14,9 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-const PAGE_SIZE: usize = 256;
+pub(super) const PAGE_SIZE: usize = 256;
 
-struct LatchStore {
+pub(super) struct LatchStore {
     pages: Vec<RwLock<Vec<u8>>>,
     free: Mutex<Vec<PageId>>,
     /// Freed pages that keep their content until the writer calls [`LatchStore::release`].
@@ -25,7 +25,7 @@ struct LatchStore {
     lsn: AtomicU64,
 }
 
-struct Shared<'a>(RwLockReadGuard<'a, Vec<u8>>);
+pub(super) struct Shared<'a>(RwLockReadGuard<'a, Vec<u8>>);
 
 thread_local! {
     /// The shared latches that this thread holds.
@@ -43,7 +43,7 @@ impl Drop for Shared<'_> {
         HELD.set(HELD.get() - 1);
     }
 }
-struct Exclusive<'a>(RwLockWriteGuard<'a, Vec<u8>>);
+pub(super) struct Exclusive<'a>(RwLockWriteGuard<'a, Vec<u8>>);
 
 impl Deref for Shared<'_> {
     type Target = [u8];
@@ -62,7 +62,7 @@ impl Deref for Exclusive<'_> {
 }
 
 impl LatchStore {
-    fn new(pages: u32) -> LatchStore {
+    pub(super) fn new(pages: u32) -> LatchStore {
         LatchStore {
             pages: (0..pages).map(|_| RwLock::new(vec![0; PAGE_SIZE])).collect(),
             free: Mutex::new((1..pages).rev().map(PageId).collect()),
@@ -70,6 +70,11 @@ impl LatchStore {
             frees: AtomicU64::new(0),
             lsn: AtomicU64::new(0),
         }
+    }
+
+    /// True if no thread holds the latch of this page.
+    pub(super) fn is_free(&self, id: PageId) -> bool {
+        self.pages[id.0 as usize].try_write().is_some()
     }
 
     /// Lets freed pages be used again, as at the end of a batch.
@@ -117,8 +122,8 @@ impl PageRead for LatchStore {
         }
         LOADED.with_borrow_mut(|loaded| {
             loaded.push_back(id);
-            // More than the pages of a path.
-            loaded.len() > 8 && loaded.pop_front().is_some()
+            // More than the pages of a path and of the keys of a leaf.
+            loaded.len() > 64 && loaded.pop_front().is_some()
         });
         None
     }
@@ -241,10 +246,10 @@ fn readers_find_all_entries_that_always_exist() {
 
 /// A reader's view of a store in which one page is not in memory. While that page is read for the first time, `change`
 /// changes the tree.
-struct Interrupted<'a> {
-    store: &'a LatchStore,
-    missing: PageId,
-    change: Cell<Option<&'a dyn Fn()>>,
+pub(super) struct Interrupted<'a> {
+    pub(super) store: &'a LatchStore,
+    pub(super) missing: PageId,
+    pub(super) change: Cell<Option<&'a dyn Fn()>>,
 }
 
 impl PageRead for Interrupted<'_> {
