@@ -3,36 +3,37 @@
 //! again.
 
 use super::PageRead;
-use super::long_key::{most_run_pages, run_after};
+use super::long_key::{max_run_pages, run_after};
 use crate::base::{Error, PageId, Result};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-/// How often a search begins again because its path has changed while it waited for a device, or because a page that
-/// it has read is not in memory any more. After that it keeps its latch while it waits.
+/// How often a search begins again because its path has changed while it waited for a device, or because a page that it
+/// has read has been evicted. After that it keeps its latch while it waits.
 const RESTARTS: usize = 8;
 
-/// How often a search begins again because it needs pages that it has not read before. After that it keeps its latch,
-/// too. It is more than a search needs if the tree does not change.
+/// How often a search begins again because it needs pages that it has not read before, without counting this as one of
+/// the [`RESTARTS`]. Few searches need as many.
 const READS: usize = 64;
 
-/// The pages of a store for one search, which may hold a latch when it reads one. [`PageRead::read`] does not wait for
-/// the device: if the page is not in memory, it notes the page and returns an error. Then [`Attempts::again`] reads the
-/// page.
+/// The pages of a store for one search, which may hold a latch when it reads one. If a page is not in memory,
+/// [`PageRead::read`] notes it and returns an error, and [`Attempts::again`] then reads it without a latch. Only if
+/// [`Attempts::keeps_latch`] is true does `read` wait for the device.
 pub(super) struct Attempts<'s, S> {
     store: &'s S,
     restarts: Cell<usize>,
     reads: Cell<usize>,
-    /// The pages that were not in memory: first those that have been read since, then those that have to be read.
-    pages: RefCell<Vec<PageId>>,
-    /// How many of `pages` have been read.
-    read: Cell<usize>,
+    /// The pages that were not in memory and have been read since.
+    known: RefCell<Vec<PageId>>,
+    /// The pages that this attempt needs and that are not in memory.
+    missing: RefCell<Vec<PageId>>,
 }
 
 impl<'s, S: PageRead> Attempts<'s, S> {
     #[inline(always)]
     pub(super) fn new(store: &'s S) -> Attempts<'s, S> {
-        Attempts { store, restarts: Cell::new(0), reads: Cell::new(0), pages: RefCell::default(), read: Cell::new(0) }
+        let (known, missing) = (RefCell::default(), RefCell::default());
+        Attempts { store, restarts: Cell::new(0), reads: Cell::new(0), known, missing }
     }
 
     /// The store, for reads without a latch.
@@ -57,47 +58,53 @@ impl<'s, S: PageRead> Attempts<'s, S> {
     #[cold]
     #[inline(never)]
     pub(super) fn again(&self, latched: S::Ref<'s>, error: Error) -> Result<()> {
-        if !self.misses() {
+        let missing = self.missing.take();
+        if missing.is_empty() {
             return Err(error);
         }
         drop(latched);
-        let missing = self.pages.borrow().get(self.read.get()..).unwrap_or_default().to_vec();
-        let is_known = |id: &PageId| self.pages.borrow().get(..self.read.get()).unwrap_or_default().contains(id);
-        // Then the cache is too small for this search, or other threads use all of it.
-        let is_lost = missing.iter().any(is_known);
+        // If a page that was read is missing again, the cache is too small for this search, or other threads use all of
+        // it.
+        let is_lost = missing.iter().any(|id| self.known.borrow().contains(id));
         self.reads.set(self.reads.get() + 1);
         if is_lost || self.reads.get() > READS {
             self.count();
         }
         self.store.will_read(missing.iter().copied());
-        for id in missing {
-            if self.read_chain(id, !is_lost).is_err() {
+        for id in &missing {
+            if self.read_chain(*id, !is_lost).is_err() {
                 // If the page is still needed, the next attempt gets the error.
                 self.restarts.set(RESTARTS);
             }
         }
-        self.read.set(self.pages.borrow().len());
+        self.known.borrow_mut().extend(missing);
         Ok(())
     }
 
     /// Reads a page. If it belongs to the run of a long key and `whole` is true, reads the rest of the run too.
     fn read_chain(&self, first: PageId, whole: bool) -> Result<()> {
         let mut next = run_after(&self.store.read(first)?);
-        let most = if whole { most_run_pages(self.store.page_size()) } else { 0 };
+        let most = if whole { max_run_pages(self.store.page_size()) } else { 0 };
         for _ in 0..most {
             let Some(id) = next else { break };
             // The run may have been freed meanwhile, so an error has no meaning here.
             let Ok(page) = self.store.read(id) else { break };
             next = run_after(&page);
             drop(page);
-            self.pages.borrow_mut().push(id);
+            self.known.borrow_mut().push(id);
         }
         Ok(())
     }
 
     /// True if this attempt needs pages that are not in memory.
     pub(super) fn misses(&self) -> bool {
-        self.pages.borrow().len() > self.read.get()
+        !self.missing.borrow().is_empty()
+    }
+
+    /// True if this attempt looks for all missing pages before it ends, so that they are read together. Only the first
+    /// attempts do: in a small cache, the pages of many keys would evict each other.
+    pub(super) fn gathers(&self) -> bool {
+        self.restarts.get() == 0
     }
 
     /// If a key could not be read because a page is not in memory, returns false: the caller goes on to other keys that
@@ -105,8 +112,7 @@ impl<'s, S: PageRead> Attempts<'s, S> {
     pub(super) fn note(&self, read: Result<()>) -> Result<bool> {
         match read {
             Ok(()) => Ok(true),
-            // In a small cache, the pages of many keys would evict each other.
-            Err(_) if self.misses() && self.restarts.get() == 0 => Ok(false),
+            Err(_) if self.misses() && self.gathers() => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -118,9 +124,9 @@ impl<'s, S: PageRead> Attempts<'s, S> {
 
     #[cold]
     fn miss(&self, id: PageId) -> Error {
-        let mut pages = self.pages.borrow_mut();
-        if !pages.get(self.read.get()..).unwrap_or_default().contains(&id) {
-            pages.push(id);
+        let mut missing = self.missing.borrow_mut();
+        if !missing.contains(&id) {
+            missing.push(id);
         }
         not_in_memory()
     }

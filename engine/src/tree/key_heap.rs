@@ -5,8 +5,8 @@
 //! same page. A new key goes to the page of a neighbour or to the leaf's open page, if there is room, so that the keys
 //! of a leaf are in few pages. A heap page without keys is freed.
 //!
-//! Latches: heap pages are latched after all other pages. A thread that holds one takes no other latch, and holds the
-//! latch of the leaf that refers to it.
+//! Latches: heap pages are latched after all other pages. A thread that holds one takes no other latch. It holds the
+//! latch of the leaf that refers to it, except when it only reads the page from the device (see `attempts`).
 
 use super::attempts::Attempts;
 use super::long_key::is_long;
@@ -167,11 +167,14 @@ impl Tree {
         loop {
             let leaf = self.descend_in(&attempts, LeafTarget::Covering(key), |_| Ok(()))?;
             let page = Page::new(&leaf);
-            let whole_key = |slot| {
+            let mut keys = Vec::with_capacity(page.count());
+            for slot in 0..page.count() {
                 let mut key = Vec::new();
-                self.full_key(&attempts, page, slot, &mut key).map(|()| key)
-            };
-            let keys: Vec<Result<Vec<u8>>> = (0..page.count()).map(whole_key).collect();
+                keys.push(self.full_key(&attempts, page, slot, &mut key).map(|()| key));
+                if attempts.misses() && !attempts.gathers() {
+                    break;
+                }
+            }
             if let Err(error) = attempts.complete() {
                 attempts.again(leaf, error)?;
                 continue;

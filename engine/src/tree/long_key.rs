@@ -15,8 +15,8 @@ pub(super) fn is_long(len: usize, page_size: usize) -> bool {
     len > limits::max_inline_key(page_size)
 }
 
-/// The most pages of the run of a long key.
-pub(super) fn most_run_pages(page_size: usize) -> usize {
+/// The maximum number of pages in the run of a long key.
+pub(super) fn max_run_pages(page_size: usize) -> usize {
     limits::MAX_KEY.div_ceil(run_capacity(page_size).max(1))
 }
 

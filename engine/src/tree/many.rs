@@ -62,9 +62,10 @@ impl Tree {
         let height = Page::new(&store.read(self.root)?).level();
         let sought = |key| Sought { key, page: self.root, inner: 0 };
         let most = keys.size_hint().1.unwrap_or(BATCH).min(BATCH);
-        // A commit of one write must not pay for the memory of a batch.
+        // A commit of one write must not allocate memory for a batch.
         if most == 1 {
             let mut batch = keys.next().map(sought);
+            debug_assert!(keys.next().is_none(), "there are more keys than their iterator has announced");
             return self.find_batch(store, height, batch.as_mut_slice(), &mut each);
         }
         let mut batch = Vec::with_capacity(most);

@@ -8,10 +8,10 @@
 //! exclusive latches of all pages that a change touches, parent first, then left to right, until the change is
 //! complete. So a reader sees all of a change or nothing of it.
 //!
-//! A reader holds no latch while it waits for the device: it releases the parent, reads the child, and latches the
-//! parent again. If the parent has changed meanwhile, the descent begins again at the root. If a key is stored outside
-//! of its page, the reader releases that page, reads the pages of the key, and begins again. `attempts` counts the
-//! attempts and ends this.
+//! A reader usually holds no latch of another page while it waits for the device: it releases the parent, reads the
+//! child, and latches the parent again. If the parent has changed meanwhile, the descent begins again at the root. If a
+//! key is stored outside of its page, the reader releases that page, reads the pages of the key, and begins again. The
+//! module `attempts` limits the number of attempts.
 //!
 //! The root of a table keeps its page id: a split of the root moves its content down.
 

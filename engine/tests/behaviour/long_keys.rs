@@ -228,7 +228,7 @@ fn a_short_key_among_long_ones_is_never_taken_for_another() -> Result<()> {
     Ok(())
 }
 
-/// A file whose next read waits until it is told to go on.
+/// Hooks that can stop one read until the test lets it continue.
 #[derive(Debug, Default)]
 struct SlowRead {
     next: Mutex<Option<(SyncSender<()>, Receiver<()>)>>,
@@ -236,7 +236,8 @@ struct SlowRead {
 }
 
 impl SlowRead {
-    /// Stops the next read. Returns what tells that it waits, and what lets it go on.
+    /// Stops the next read. The receiver gets a message when the read waits; a message to the sender lets the read
+    /// continue.
     fn stop_next(&self) -> (Receiver<()>, SyncSender<()>) {
         let ((waits, waiting), (go_on, told)) = (sync_channel(1), sync_channel(1));
         *self.next.lock().unwrap() = Some((waits, told));
@@ -279,7 +280,7 @@ fn a_commit_to_a_leaf_does_not_wait_for_the_read_of_one_of_its_keys() -> Result<
     let (waiting, go_on) = slow.stop_next();
     std::thread::scope(|scope| -> Result<()> {
         let reader = scope.spawn(|| table.get(&long));
-        waiting.recv().unwrap();
+        waiting.recv_timeout(Duration::from_secs(20)).expect("the key was not read from the device");
         put(&db, b"a")?;
         let _ = go_on.send(());
         assert_eq!(reader.join().unwrap()?.as_deref(), Some(b"value".as_slice()));

@@ -12,10 +12,10 @@ use std::cell::{Cell, Ref};
 /// Makes a key from a number.
 type MakeKey = fn(u32) -> Vec<u8>;
 
-/// Reads a tree of which this is the number of the last key.
+/// Reads a tree. The number belongs to its last key.
 type ReadLast = dyn Fn(&Tree, &Interrupted<'_>, u32);
 
-/// Keys that agree in all that a page keeps of them.
+/// Long keys. The parts of them that a page keeps are equal.
 fn long(n: u32) -> Vec<u8> {
     [vec![b'k'; 3 * PAGE_SIZE], n.to_be_bytes().to_vec()].concat()
 }

@@ -61,6 +61,16 @@ impl Deref for Exclusive<'_> {
     }
 }
 
+/// Notes that a page is in memory for this thread: for longer than a path and the keys of a leaf are needed.
+fn load(id: PageId) {
+    LOADED.with_borrow_mut(|loaded| {
+        if !loaded.contains(&id) {
+            loaded.push_back(id);
+        }
+        loaded.len() > 64 && loaded.pop_front().is_some()
+    });
+}
+
 impl LatchStore {
     pub(super) fn new(pages: u32) -> LatchStore {
         LatchStore {
@@ -103,6 +113,7 @@ impl PageRead for LatchStore {
             std::thread::sleep(Duration::from_micros(100));
         }
         let page = self.pages.get(id.0 as usize).ok_or_else(|| Error::corrupt(id, "no such page"))?;
+        load(id);
         // In the middle of latch coupling, so that other threads run at the critical moment.
         std::thread::yield_now();
         HELD.set(HELD.get() + 1);
@@ -120,11 +131,7 @@ impl PageRead for LatchStore {
         if !is_missing {
             return self.read(id).ok();
         }
-        LOADED.with_borrow_mut(|loaded| {
-            loaded.push_back(id);
-            // More than the pages of a path and of the keys of a leaf.
-            loaded.len() > 64 && loaded.pop_front().is_some()
-        });
+        load(id);
         None
     }
 }
