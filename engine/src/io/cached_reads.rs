@@ -1,7 +1,8 @@
-//! Reads through the file cache of the system, and the hints which parts of a file will be read soon. One read of some
-//! asks the system for cached bytes only, which takes a little longer than a usual read. So it notes whether reads wait
-//! for the device. As long as none does, the system gets no hints: a hint takes a system call, and the system looks up
-//! each page of the range only to find that it is in the cache.
+//! Reads through the file cache of the system, and hints to the system about the parts of a file that will be read
+//! soon. One of [`ASKING`] reads first asks the system for cached bytes only. This takes a little longer than an
+//! ordinary read, and shows whether reads wait for the device. As long as none of these reads waits, the system gets no
+//! hints: a hint takes a system call, and the system looks up each page of the range only to find that it is in the
+//! cache.
 
 use super::file::system;
 use std::cell::Cell;
@@ -14,15 +15,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const HINTS: u32 = 16_384;
 /// The number of hints where the system does not say whether a read would wait. It does not decrease.
 const ALWAYS: u32 = u32::MAX;
-/// One of this number of reads of a thread asks for cached bytes only.
-const ASKING: u32 = 16;
+/// One of this number of reads of a thread asks for cached bytes only. It is a prime, so that a thread that repeats a
+/// few reads asks at each of them in turn.
+const ASKING: u32 = 17;
 
 thread_local! {
     /// The reads of this thread.
     static READS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Counts a read of this thread. True if it is the one of [`ASKING`] that asks; the first one does.
+/// Counts a read of this thread. True for the first of each [`ASKING`] reads: this read asks for cached bytes.
 fn is_asking() -> bool {
     READS.with(|reads| {
         let number = reads.get();
@@ -48,7 +50,7 @@ impl CachedReads {
         if is_asking() { self.ask_and_read(file, offset, buf) } else { file.read_exact_at(buf, offset) }
     }
 
-    /// Fills `buf`, at first with bytes in the file cache only, and notes whether it has them all.
+    /// Fills `buf`. First asks for the bytes in the file cache only, and notes whether the cache has all of them.
     fn ask_and_read(&self, file: &File, offset: u64, buf: &mut [u8]) -> Result<()> {
         let hints = self.hints.load(Ordering::Relaxed);
         if hints == ALWAYS {
@@ -125,10 +127,16 @@ mod tests {
     }
 
     #[test]
-    fn one_of_some_reads_of_a_thread_asks_for_cached_bytes() {
+    fn one_of_17_reads_of_a_thread_asks_for_cached_bytes() {
         let asking =
             |reads: u32| std::thread::spawn(move || (0..reads).filter(|_| is_asking()).count()).join().unwrap();
         assert_eq!([1, ASKING, ASKING + 1, 10 * ASKING].map(asking), [1, 1, 2, 10]);
+        // Of reads that repeat, each asks at some time.
+        let asked = std::thread::spawn(|| (0..16 * ASKING).filter(|_| is_asking()).collect::<Vec<_>>()).join().unwrap();
+        for period in 1..=16 {
+            let phases: std::collections::HashSet<u32> = asked.iter().map(|read| read % period).collect();
+            assert_eq!(phases.len(), period as usize);
+        }
     }
 
     #[test]

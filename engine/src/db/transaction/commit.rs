@@ -75,12 +75,12 @@ impl WriteTransaction {
         let engine = &self.shared.engine;
         let names = self.names.get_mut();
         let mut states: Vec<(&mut TableState, EntryDelta)> = Vec::with_capacity(names.len());
-        // The tables of whose records only the number of entries changes.
+        // The tables in whose row only the number of entries changes.
         let mut counted = Vec::new();
         let mut catalog_writes = WriteSet::default();
         for (name, state) in names {
             match state {
-                // A handle that was forgotten still has the state.
+                // A handle that was leaked with `mem::forget` still holds the state.
                 Name::Open(state) => {
                     let state = Arc::get_mut(state).ok_or_else(|| open_twice(name))?.get_mut();
                     let delta = entry_delta(engine, state)?;

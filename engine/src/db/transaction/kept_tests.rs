@@ -1,9 +1,11 @@
 //! The states of tables that are kept between transactions have the rows of the catalog, whatever a transaction did.
 
-use super::table_state::MOST_KEPT;
+use super::table_state::{KeptTables, MAX_KEPT, Name, TableState};
 use crate::db::{CompressionPlan, Strategy};
 use crate::store::Compression;
 use crate::{Database, Error, Result, TableDef, TableOptions, WriteTransaction};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 const PLAIN: TableDef<u32, u32> = TableDef::new("t");
 const NOTES: TableDef<u64, &str> = TableDef::new("notes").auto_increment();
@@ -90,7 +92,7 @@ fn nothing_is_kept_of_a_transaction_that_does_not_commit() -> Result<()> {
 }
 
 #[test]
-fn a_name_has_the_table_that_was_last_renamed_or_created_so() -> Result<()> {
+fn a_name_opens_the_table_that_got_it_last() -> Result<()> {
     let db = database()?;
     let bad = |table: &str| -> Result<()> {
         let refused = db.begin_write()?.open_untyped(table)?.put(b"k", b"v").unwrap_err();
@@ -101,7 +103,8 @@ fn a_name_has_the_table_that_was_last_renamed_or_created_so() -> Result<()> {
         tx.open_untyped("t")?.put(&2u32.to_be_bytes(), &2u32.to_be_bytes())?;
         tx.rename_table("t", "renamed")
     })?;
-    // First, because a transaction that does not commit returns nothing.
+    // This check is the first one: a transaction that does not commit does not return the state, so a later check would
+    // not use a kept state.
     bad("renamed")?;
     assert!(matches!(db.begin_write()?.open_untyped("t"), Err(Error::NoTable { .. })));
     assert_eq!(entries(&db, "renamed")?, 2);
@@ -158,9 +161,9 @@ fn a_handle_of_bytes_checks_them_after_a_handle_of_types() -> Result<()> {
 }
 
 #[test]
-fn few_tables_are_kept() -> Result<()> {
+fn a_limited_number_of_tables_is_kept() -> Result<()> {
     let db = database()?;
-    let names: Vec<String> = (0..3 * MOST_KEPT).map(|number| format!("table {number:02}")).collect();
+    let names: Vec<String> = (0..3 * MAX_KEPT).map(|number| format!("table {number:02}")).collect();
     for turn in 0..3u32 {
         for name in &names {
             let table = TableDef::<u32, u32>::new(name);
@@ -168,7 +171,40 @@ fn few_tables_are_kept() -> Result<()> {
         }
         let all: u64 = commit(&db, |tx| Ok(tx.tables()?.iter().map(|table| table.entries).sum()))?;
         assert_eq!(all, 1 + u64::from(turn + 1) * names.len() as u64);
-        assert_eq!(db.shared().kept_tables.names().len(), MOST_KEPT);
+        assert_eq!(db.shared().kept_tables.names().len(), MAX_KEPT);
     }
+    Ok(())
+}
+
+#[test]
+fn the_tables_that_were_used_last_are_kept() -> Result<()> {
+    let db = Database::builder().background(false).in_memory()?;
+    let used = |number: usize| {
+        let name = format!("table {number:02}");
+        commit(&db, |tx| tx.open_table(TableDef::<u32, u32>::new(&name))?.put(1, 1))
+    };
+    (0..MAX_KEPT).try_for_each(used)?;
+    used(0)?;
+    used(MAX_KEPT)?;
+    let mut expected: Vec<String> = (2..MAX_KEPT).map(|number| format!("table {number:02}")).collect();
+    expected.extend(["table 00".to_owned(), format!("table {MAX_KEPT:02}")]);
+    assert_eq!(db.shared().kept_tables.names(), expected);
+    Ok(())
+}
+
+#[test]
+fn a_name_is_kept_once() -> Result<()> {
+    let db = database()?;
+    let entry = db.begin_write()?.open_untyped("t")?.state.entry.clone();
+    let kept = KeptTables::default();
+    let state = || Arc::new(Mutex::new(TableState::new("t".into(), entry.clone())));
+    let keep = |name: Name| kept.keep([("t".to_owned(), name)].into());
+    let (one, two) = (state(), state());
+    keep(Name::Open(one));
+    keep(Name::Open(two.clone()));
+    assert!(kept.take("t").is_some_and(|(_, taken)| Arc::ptr_eq(&taken, &two)) && kept.take("t").is_none());
+    keep(Name::Open(two));
+    keep(Name::Gone);
+    assert!(kept.take("t").is_none());
     Ok(())
 }

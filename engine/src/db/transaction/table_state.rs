@@ -34,7 +34,7 @@ impl TableState {
     pub(super) fn rename(&mut self, name: &str) {
         self.name = name.into();
         self.entry_changed = true;
-        // They name the table in errors.
+        // The rules contain the name of the table, for errors.
         self.rules = None;
     }
 
@@ -57,8 +57,8 @@ impl TableState {
     }
 }
 
-/// The states of the tables that committed transactions had open last. With them the next transaction need not read and
-/// decode the catalog's rows.
+/// The states of the tables that committed transactions have used last, at most [`MAX_KEPT`] of them. With a kept
+/// state, the next transaction need not read and decode the row of the catalog.
 ///
 /// Only a writing transaction changes the row of a table, and it has the state of that table. It takes the state from
 /// here when it first uses the name, and returns it after its commit, under the writer's lock. So the rows here are
@@ -66,15 +66,15 @@ impl TableState {
 #[derive(Default)]
 pub(crate) struct KeptTables(Mutex<Vec<(String, Arc<Mutex<TableState>>)>>);
 
-/// The number of tables that are kept.
-pub(super) const MOST_KEPT: usize = 32;
+/// The maximum number of tables that are kept.
+pub(super) const MAX_KEPT: usize = 32;
 
 impl KeptTables {
     /// Takes the state of a table.
     pub(super) fn take(&self, name: &str) -> Option<(String, Arc<Mutex<TableState>>)> {
         let mut kept = self.0.lock();
-        let at = kept.iter().rposition(|(other, _)| other == name)?;
-        Some(kept.swap_remove(at))
+        let at = kept.iter().position(|(other, _)| other == name)?;
+        Some(kept.remove(at))
     }
 
     /// The names of the tables that are kept.
@@ -87,9 +87,11 @@ impl KeptTables {
     pub(super) fn keep(&self, names: BTreeMap<String, Name>) {
         let mut kept = self.0.lock();
         for (name, state) in names {
+            // A second state with the same name would be found after a transaction that does not commit has taken the
+            // first.
+            kept.retain(|(other, _)| *other != name);
             let Name::Open(state) = state else { continue };
-            debug_assert!(kept.iter().all(|(other, _)| *other != name), "{name} is kept twice");
-            if kept.len() >= MOST_KEPT {
+            if kept.len() >= MAX_KEPT {
                 kept.remove(0);
             }
             kept.push((name, state));

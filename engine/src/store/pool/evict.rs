@@ -20,10 +20,10 @@ const PASS_FOR_DURABLE: usize = 64;
 /// A frame is prefetched this number of frames before the hand reaches it.
 const SWEEP_PREFETCH: u64 = 8;
 /// How often the whole pool is searched while other threads use all frames that could be evicted. A search beside a
-/// write does not count.
+/// write does not count, unless an error has occurred.
 const ROUNDS: usize = 200;
-/// The same after an error. Only other threads can free a frame then, and each read of a page outside the cache may
-/// search in vain.
+/// The limit of rounds after a failed write or sync. The search then finds a frame only if another thread frees one.
+/// The limit is lower because each later read of a page that is not in the cache may wait this long for nothing.
 const ROUNDS_AFTER_ERROR: usize = 20;
 
 /// How often a search goes through all frames: once to clear the reference bits, then often enough to pass over the
@@ -62,7 +62,7 @@ impl Pool {
         let Some(backing) = &self.backing else { return Err(full) };
         let (mut round, mut sweep) = (0, Sweep::default());
         while round < if sweep.has_failed() { ROUNDS_AFTER_ERROR } else { ROUNDS } {
-            // What has failed is not tried again.
+            // After a failed write or sync, the search does not try it again.
             sweep = Sweep { error: sweep.error, log_error: sweep.log_error, ..Sweep::default() };
             for _ in 0..TURNS * self.capacity() {
                 if let Some(taken) = self.try_next(backing, &mut sweep) {
@@ -70,8 +70,10 @@ impl Pool {
                 }
             }
             if sweep.is_writing {
-                // However long the device takes: the writing thread needs no latch of this one.
+                // However long the device takes: the writing thread needs no latch of this one. After an error, that
+                // write probably fails, too.
                 self.await_written();
+                round += usize::from(sweep.has_failed());
                 continue;
             }
             if !sweep.busy {
