@@ -11,8 +11,8 @@ pub(crate) struct Keys {
     bytes: Vec<u8>,
     /// The start of each key, and the end of the last one.
     starts: Vec<usize>,
-    /// The length of a key, if all have the same length. Then [`Keys::get`] reads no start, which would usually be one
-    /// more cache miss.
+    /// The length of a key, if all have the same length. Then [`Keys::get`] does not read `starts`, where a read is
+    /// usually a cache miss.
     width: Option<usize>,
 }
 

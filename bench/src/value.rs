@@ -42,7 +42,7 @@ impl Values {
             return value.is_empty();
         }
         let Some((random, zeros)) = value.split_at_checked(self.width - self.zeros) else { return false };
-        // Whole words take less time than slices of any length.
+        // Comparing whole words is faster than comparing slices of variable length.
         let ((words, rest), mut parts) = (random.as_chunks(), self.parts(rank, generation));
         let (zero_words, zero_rest) = zeros.as_chunks::<8>();
         zeros.len() == self.zeros

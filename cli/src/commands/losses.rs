@@ -29,7 +29,7 @@ pub(super) struct Losses {
 pub(super) fn lost_commits(damage: &Damage) -> Option<&'static str> {
     match damage {
         Damage::Log { cause: Error::MissingLog { .. } } | Damage::LogUnread => {
-            Some("the commits that are only in the log")
+            Some("the commits that are not in the database file")
         }
         Damage::Log { .. } => Some("all commits after the damage in the log"),
         Damage::LogTorn => Some("a part of a large transaction"),

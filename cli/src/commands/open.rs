@@ -129,8 +129,8 @@ impl WriteTarget {
         let refused = |option: &str, found: &dyn Display, given: &dyn Display, convert: &str| {
             let db = args.db.display();
             Err(Failure::Usage(format!(
-                "{db} was created with {option} {found}, not {given}: leave out {option}, or convert the database with \
-                 `duramen compact {convert}{option} {given}`"
+                "{db} has {option} {found}, not {given}: leave out {option}, or convert the database with \
+                 `duramen compact {db} {convert}{option} {given}`"
             )))
         };
         let NewFile { page_size: given_size, store: given_store, delta: given_delta } = new.new_file;
@@ -138,7 +138,7 @@ impl WriteTarget {
             return refused("--store", &store.map_or("-", StoreKind::name), &given.name(), "");
         }
         if let (Some(given), Some(found)) = (given_delta.filter(|given| Some(*given) != delta), delta) {
-            // The option is valid beside --store only.
+            // `compact` accepts `--delta` only together with `--store`.
             return refused("--delta", &found, &given, "--store shadow ");
         }
         if let Some(given) = given_size.filter(|given| length(*given) != page_size) {

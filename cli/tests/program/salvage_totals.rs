@@ -93,7 +93,7 @@ fn pages_side_by_side_are_one_range_of_lost_keys() {
 
 const NUMBERS: TableDef<u32, u32> = TableDef::new("numbers");
 
-/// Puts the next thousand numbers in one commit.
+/// Puts `from` and the next 999 numbers in one commit.
 fn put(db: &Database, from: u32) {
     let tx = db.begin_write().unwrap();
     {
@@ -138,7 +138,7 @@ fn check_of_a_damaged_log_reports_the_loss_and_no_total() {
     assert_eq!(place.ok("scan u.duramen numbers --count", "").trim(), saved.to_string());
 }
 
-/// The log is whole, but its start is unknown; or there is none.
+/// First the log is whole, but its start is unknown. Then there is no log.
 #[test]
 fn check_and_dump_say_which_commits_are_lost_with_a_log_that_is_not_read() {
     let place = Place::new();
@@ -161,9 +161,13 @@ fn only_what_is_in_the_log_is_lost(place: &Place, what: &str) {
     let (report, _) = check(place);
     let lost = &report["saved"]["lost"];
     assert_eq!(lost.as_array().map(Vec::len), Some(1), "{what}: {report}");
-    assert_eq!(lost[0]["what"], "the commits that are only in the log", "{what}: {report}");
+    assert_eq!(lost[0]["what"], "the commits that are not in the database file", "{what}: {report}");
     let run = place.run("dump t.duramen --skip-damaged -q", "");
-    assert!(run.status == 2 && run.err.contains("; lost: the commits that are only in the log\n"), "{}", run.err);
+    assert!(
+        run.status == 2 && run.err.contains("; lost: the commits that are not in the database file\n"),
+        "{}",
+        run.err
+    );
 }
 
 /// An older state of a leaf may have entries that are removed by now, which the catalog does not count.

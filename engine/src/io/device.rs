@@ -33,7 +33,7 @@ const CHECKED: Range<usize> = 16..32;
 const FRONT: u64 = 2 * BLOCK as u64;
 /// Bytes at the front and at the end of a device where other systems have their headers.
 const SEARCHED: u64 = 1 << 20;
-/// The minimum and the maximum number of bytes by which the length in the header grows; between them a sixteenth of it.
+/// The length in the header grows by 1/16, but by at least and at most these numbers of bytes.
 const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
 /// Bytes of zeros that are written together.
 const ZEROS: usize = 1 << 18;

@@ -265,8 +265,8 @@ pub(super) mod system {
         NonZeroU64::new(len).map(|len| fadvise(file, offset, Some(len), Advice::WillNeed));
     }
 
-    /// Reads do not change the time of the last access. Otherwise the system compares times at each read. The system
-    /// allows this only to the owner of a file.
+    /// Sets `O_NOATIME`: reads do not change the time of the last access. Without the flag, the system compares times
+    /// at each read. Only the owner of a file may set the flag; an error is ignored.
     pub(super) fn keep_access_time(file: &File) {
         let _ = fcntl_getfl(file).and_then(|flags| fcntl_setfl(file, flags | OFlags::NOATIME));
     }

@@ -20,9 +20,9 @@ impl<'a> Page<'a> {
         self.used_parts().into_iter().for_each(|part| out.extend_from_slice(part));
     }
 
-    /// Like [`Page::packed_into`], for a page or a packed image. `len` is called with the length of the packed image
-    /// and returns how long it shall be: so many zeros are between the lists. If its end is the end of a page, the
-    /// records are in their place.
+    /// Like [`Page::packed_into`], for a page or a packed image, with zeros between the two lists. `len` gets the
+    /// length without zeros, and returns the length with them. If the result is copied to the end of the memory of a
+    /// page, the records are in their positions.
     pub fn packed_with_zeros_into(&self, len: impl FnOnce(usize) -> usize, out: &mut Vec<u8>) {
         let [front, records] = self.used_parts();
         let used = front.len() + records.len();

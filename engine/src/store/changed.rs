@@ -48,8 +48,8 @@ impl ChangedParts {
         }
     }
 
-    /// A lower bound of the bytes of the segments in a page of this size. The first and the last segment may be shorter
-    /// than the others, so two segments are left out.
+    /// A lower bound of the number of bytes in the changed segments in a page of this size. The first and the last
+    /// segment may be shorter than the others, so two segments are left out.
     pub fn min_bytes(self, page_size: usize) -> usize {
         let segments = self.0.iter().map(|word| word.count_ones() as usize).sum::<usize>();
         segments.saturating_sub(2) * ChangedParts::segment(page_size)

@@ -188,8 +188,8 @@ pub trait StoreReads {
 
 /// Writing pages, and dropping those that have been freed.
 pub trait StoreWrites {
-    /// The limit up to which the store needs to know the changed parts of a page, in bytes; `None` if the store does
-    /// not need them. The pool copies a page before each change and compares, until more bytes than this have changed.
+    /// The store needs the changed parts of a page only if they have at most this number of bytes. `None`: it never
+    /// needs them. The pool copies a page before each change and compares, until more bytes than this have changed.
     /// Then the whole page counts as changed.
     fn max_changed_bytes(&self) -> Option<usize> {
         None

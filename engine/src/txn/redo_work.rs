@@ -58,8 +58,9 @@ struct RedoWorkState {
 #[derive(Debug, Default)]
 pub(super) struct RedoWork {
     state: Mutex<RedoWorkState>,
-    /// The start and the number of pages of `redo` after the last change, because each commit reads them twice. They
-    /// may be of two redo points for a moment; then a checkpoint begins a little too early or too late.
+    /// The start and the number of pages of `redo` after the last change, because each commit reads them twice. For a
+    /// moment, one of them may belong to the old redo point and the other to the new one; then a checkpoint begins a
+    /// little too early or too late.
     start: AtomicU64,
     pages: AtomicU64,
 }

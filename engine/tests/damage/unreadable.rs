@@ -117,8 +117,8 @@ fn entries_beside_an_unreadable_leaf_are_removed() -> Result<()> {
     Ok(())
 }
 
-/// The process dies in the middle of a large transaction, and the device cannot read a leaf that the rest changes.
-/// A later opening may be able to read the leaf.
+/// The process dies in the middle of a large transaction, and the device cannot read a leaf that the rest of the
+/// transaction changes. A later opening may be able to read the leaf.
 #[test]
 fn an_opening_that_must_change_an_unreadable_leaf_fails_and_keeps_the_log() -> Result<()> {
     let marker = format!("the value of {:08}", ENTRIES - 100);

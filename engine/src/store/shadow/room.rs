@@ -14,8 +14,7 @@ use crate::base::{Error, PageId, Result};
 use crate::io::BLOCK;
 use std::ops::Range;
 
-/// The minimum and the maximum number of bytes by which the reserve grows beyond what is asked for; between them a
-/// sixteenth of the file.
+/// The reserve grows by 1/16 of the file beyond what is asked for, but by at least and at most these numbers of bytes.
 const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
 
 /// The distance from the end of the file to the reserve is a quarter of the file, but at least this number of bytes.

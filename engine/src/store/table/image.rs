@@ -9,8 +9,9 @@
 //! | 13 | 3 | "IMG" |
 //! | 16 | | the packed page, which begins with its LSN; then zeros up to a whole grain |
 //!
-//! The zeros that are missing to a whole grain are between the two lists of the packed page, if it is then not longer
-//! than the page. So a place that is read to the end of the memory of its page has the records where they belong.
+//! If the content is not compressed, the zeros that fill the last grain are between the two lists of the packed page,
+//! unless the content would then be longer than a page. So after a read of the place into the last bytes of the memory
+//! for the page, the records are in their positions.
 //!
 //! A compressed image takes fewer grains than the packed page would. With
 //! [`Target::Bytes`](crate::store::Target::Bytes) a place may be longer than its image. The rest of the place is zeros,

@@ -65,8 +65,8 @@ impl TableStore {
         Ok(())
     }
 
-    /// Reads an image into the memory of its page, at the end, and unpacks it there. So the records of most images are
-    /// where they belong.
+    /// Reads an image into the last bytes of the memory for its page, and unpacks it there. The records of most images
+    /// are then already in their positions.
     fn read_within(&self, id: PageId, at: Location, page: &mut [u8]) -> Result<()> {
         let start = page.len().saturating_sub(at.place.len());
         let image = page.get_mut(start..).unwrap_or_default();

@@ -12,7 +12,7 @@ use crate::base::{Error, Result};
 use crate::store::compress::{DICTIONARY_BYTES, POLICY_BYTES};
 use std::sync::atomic::Ordering;
 
-/// The minimum and the maximum number of bytes by which the file grows at once; between them a part of its length.
+/// The file grows by its length divided by [`GROWTH_DIVISOR`], but by at least and at most these numbers of bytes.
 const GROWTH: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 20;
 const GROWTH_DIVISOR: u64 = 32;
 

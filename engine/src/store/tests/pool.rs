@@ -171,7 +171,7 @@ fn waits_for_a_clean_frame_in_use(kind: StoreKind, durable: u64, fail: impl Fn(&
         let begun = bench.pool.hand();
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| bench.pool.read(PageId(9)).map(drop));
-            // More frames than one search looks at.
+            // Waits until the reader has looked at all frames more than once.
             while bench.pool.hand() - begun <= 5 * 4 && !reader.is_finished() {
                 std::thread::yield_now();
             }
@@ -179,7 +179,8 @@ fn waits_for_a_clean_frame_in_use(kind: StoreKind, durable: u64, fail: impl Fn(&
             reader.join().unwrap().is_ok()
         })
     };
-    // The search waits for a moment only. This thread may be late.
+    // The search waits only for a short time, and this thread may release the page too late. So there are several
+    // attempts.
     assert!((0..50).any(attempt));
 }
 

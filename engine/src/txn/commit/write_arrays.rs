@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 /// The number of bytes at which overwritten writes are removed for the first time.
 const FIRST_LIMIT: usize = 1 << 20;
 
-/// After a transaction, arrays with more bytes than this are dropped.
-const MOST_KEPT: usize = 16 << 10;
+/// If the arrays have more bytes than this after a transaction, they are dropped.
+const MAX_KEPT_BYTES: usize = 16 << 10;
 
 /// Writes in the order in which they were made.
 #[derive(Debug)]
@@ -183,7 +183,7 @@ impl WriteArrays {
     pub(crate) fn reset(&mut self) {
         let mut writes = std::mem::take(&mut self.writes);
         *self = WriteArrays::default();
-        if writes.allocated() <= MOST_KEPT {
+        if writes.allocated() <= MAX_KEPT_BYTES {
             writes.clear();
             self.writes = writes;
         }
