@@ -161,7 +161,18 @@ impl Engine {
         Ok(found)
     }
 
-    /// Ends the threads that call [`Engine::await_dirty_pages`].
+    /// Waits until the writers of dirty pages need a durable log. False after [`Engine::end_writers`].
+    pub(crate) fn await_log_sync(&self) -> bool {
+        self.pool.await_log_sync()
+    }
+
+    /// Makes the log durable, so that the writers need not wait for it.
+    pub(crate) fn sync_log_ahead(&self) -> Result<()> {
+        self.check_poison()?;
+        self.pool.sync_log_ahead().inspect_err(|cause| self.poison_if_unsynced(cause))
+    }
+
+    /// Ends the threads that call [`Engine::await_dirty_pages`] or [`Engine::await_log_sync`].
     pub(crate) fn end_writers(&self) {
         self.pool.end_demand();
     }

@@ -1,6 +1,6 @@
 //! The background threads. One takes checkpoints and frees dropped pages. One syncs the log at intervals, also while a
-//! checkpoint waits for the device. The writers write dirty pages before their frames are needed. All work is in plain
-//! functions, which a test can call step by step.
+//! checkpoint waits for the device. The writers write dirty pages before their frames are needed, and one thread syncs
+//! the log for them. All work is in plain functions, which a test can call step by step.
 
 pub(super) mod analyze;
 pub(super) mod bulk;
@@ -24,6 +24,9 @@ const MAX_WAIT: Duration = Duration::from_millis(100);
 /// How long a writer waits after an error: the device may be full for a while.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
 
+/// The message of a thread that could not sync the log.
+const NOT_SYNCED: &str = "the log could not be synced";
+
 /// Starts the threads, with this number of writers. They end when the last handle is dropped.
 pub(crate) fn start(shared: &Arc<Shared>, writers: usize) {
     spawn(shared, "duramen".into(), run);
@@ -32,6 +35,9 @@ pub(crate) fn start(shared: &Arc<Shared>, writers: usize) {
     }
     if !spawn(shared, "duramen-sync".into(), sync_at_intervals) {
         shared.interval_syncs.go_without_thread();
+    }
+    if writers > 0 {
+        spawn(shared, "duramen-log".into(), sync_for_writers);
     }
     for number in 1..=writers {
         spawn(shared, format!("duramen-{number}"), write_dirty_pages);
@@ -56,7 +62,7 @@ fn sync_at_intervals(shared: &Shared) {
     let engine = &shared.engine;
     while shared.interval_syncs.await_commits(shared.flush_interval) && engine.check_poison().is_ok() {
         if let Err(cause) = engine.poison_on_panic("it synced the log", || engine.sync_interval_commits()) {
-            tracing::error!(%cause, "the log could not be synced");
+            tracing::error!(%cause, "{NOT_SYNCED}");
         }
     }
 }
@@ -68,6 +74,16 @@ fn write_dirty_pages(shared: &Shared) {
         if let Err(cause) = engine.poison_on_panic("it wrote dirty pages", || engine.write_dirty_pages()) {
             tracing::error!(%cause, "{NOT_WRITTEN}");
             std::thread::sleep(AFTER_ERROR);
+        }
+    }
+}
+
+/// Syncs the log ahead of the writers. If this thread cannot be started, they do it.
+fn sync_for_writers(shared: &Shared) {
+    let engine = &shared.engine;
+    while engine.await_log_sync() && engine.check_poison().is_ok() {
+        if let Err(cause) = engine.poison_on_panic("it synced for writers", || engine.sync_log_ahead()) {
+            tracing::error!(%cause, "{NOT_SYNCED}");
         }
     }
 }

@@ -432,7 +432,7 @@ impl Builder {
 
     /// The number of background threads that write dirty pages before their space in the cache is needed, so that
     /// neither a read nor a commit waits for such a write: 0 to 4. Default 1. They sleep while enough of the cache is
-    /// free or unchanged. There are none without [`Builder::background`].
+    /// free or unchanged. Another thread syncs the log for them. There are none without [`Builder::background`].
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();

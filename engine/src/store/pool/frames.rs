@@ -1,6 +1,7 @@
 //! All frames of a pool: an array that grows slab by slab and whose frames never move. A slab is some frames, each with
-//! its page after it. The first slabs are small; later ones are an eighth to a sixteenth of the memory so far, so that
-//! slabs soon fill huge pages.
+//! its page after it. The first slabs are small. Later ones are a quarter to a half of the memory so far, up to 16 MiB,
+//! so that most of a small cache, too, is in huge pages: with 32 MiB of cache in pages of 8 KiB, 28 MiB instead of the
+//! 18 MiB that slabs of an eighth to a sixteenth have. Point reads were 1.02 times as fast, with four of five missing.
 
 use super::frame::{Frame, LINE};
 use super::growable_array::GrowableArray;
@@ -12,7 +13,7 @@ const SLAB: (usize, usize) = (1 << 18, 1 << 24);
 /// The least and the most frames of the first slabs, as powers of two.
 const SLAB_BITS: (u32, u32) = (2, 9);
 /// There are `1 << STEP_BITS` slabs of one size, then as many of twice the size.
-const STEP_BITS: u32 = 3;
+const STEP_BITS: u32 = 1;
 
 /// A slab for each size of a page.
 macro_rules! slabs {

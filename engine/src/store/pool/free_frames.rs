@@ -6,8 +6,7 @@
 //! used and changed. So a frame is looked at again when it is taken, and is passed over if its page is in use again.
 //!
 //! The writers move the hand of the clock, so they write the dirty pages that would be evicted next. A page is written
-//! only if its log is durable. So a writer syncs the log after each turn of the hand, when the free list is full or
-//! when too few pages can be written.
+//! only if its log is durable: `log_sync` cares for that.
 //!
 //! The free list is an eighth of the cache, but at most 16 MiB. A thread that takes a frame and finds less than half of
 //! the list left wakes a writer. The writer adds up to 1 MiB of frames at a time, writes the dirty pages among them
@@ -21,7 +20,7 @@ use crate::base::{Lsn, PageId, Result};
 use crate::page::Page;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use zerocopy::IntoBytes;
 
 /// The free list has one of this number of frames.
@@ -64,8 +63,6 @@ pub(super) struct FreeFrames {
     asked: AtomicBool,
     demand: Mutex<WriterState>,
     wake: Condvar,
-    /// The position of the hand at the last sync of the log.
-    synced: AtomicU64,
 }
 
 impl FreeFrames {
@@ -193,16 +190,18 @@ impl Pool {
         !is_closed
     }
 
-    /// Makes [`Pool::await_demand`] return false from now on.
+    /// Makes [`Pool::await_demand`] and [`Pool::await_log_sync`] return false from now on.
     pub fn end_demand(&self) {
         self.free_frames.demand.lock().closed = true;
         self.free_frames.wake.notify_all();
+        self.log_syncs.close();
     }
 
     /// One step of a background writer: adds up to a group of frames to the free list, after writing their pages if
     /// they are dirty. Returns how many were added; 0 if the free list is full or no page can be evicted now.
     pub fn refill_step(&self) -> Result<usize> {
         let Some(backing) = &self.backing else { return Ok(0) };
+        self.ask_for_log_sync();
         let missing = self.free_target().saturating_sub(self.free_len()).min(self.group_pages());
         if missing == 0 {
             // Not earlier: the list could run empty during the sync.
@@ -217,29 +216,6 @@ impl Pool {
             self.sync_log_after_a_turn(backing)?;
         }
         Ok(added)
-    }
-
-    /// Makes the log durable if the clock hand has passed all frames since that was done last. So most pages that the
-    /// hand comes to have changes that are durable in the log, and can be written.
-    fn sync_log_after_a_turn(&self, backing: &Backing) -> Result<()> {
-        let hand = self.counters.hand.load(Ordering::Relaxed);
-        if hand.saturating_sub(self.free_frames.synced.load(Ordering::Relaxed)) >= u64::from(self.capacity) {
-            self.sync_log(backing)?;
-        }
-        Ok(())
-    }
-
-    /// Makes the log durable. False if it was.
-    fn sync_log(&self, backing: &Backing) -> Result<bool> {
-        self.free_frames.synced.store(self.counters.hand.load(Ordering::Relaxed), Ordering::Relaxed);
-        let appended = backing.watermark.appended();
-        if backing.watermark.durable() >= appended {
-            return Ok(false);
-        }
-        if backing.watermark.make_durable(appended)? {
-            backing.store.file().count_forced_log_sync();
-        }
-        Ok(true)
     }
 
     /// Adds up to `most` frames to the free list, after looking at no more than `looks`. Returns how many, and whether

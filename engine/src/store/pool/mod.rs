@@ -15,6 +15,7 @@ mod frames;
 mod free_frames;
 mod growable_array;
 mod huge;
+mod log_sync;
 pub(super) mod prefetch;
 
 use crate::base::limits::PAGE_FRONT;
@@ -26,6 +27,7 @@ use frame::{Frame, LINE, LatchedFrame, NO_PAGE, Pin, ReadGuard, WriteGuard};
 use frames::Frames;
 use free_frames::{FreeFrame, FreeFrames};
 use growable_array::GrowableArray;
+use log_sync::LogSyncs;
 use parking_lot::{Condvar, Mutex, RwLockWriteGuard};
 use prefetch::FrameDistance;
 use std::ops::Range;
@@ -90,6 +92,7 @@ pub struct Pool {
     used: AtomicU32,
     /// Frames with memory that can be reused at once; none without a store.
     free_frames: FreeFrames,
+    log_syncs: LogSyncs,
     backing: Option<Backing>,
     flusher: Mutex<Flusher>,
     /// The groups of pages that are being written, and what is notified when one ends.
@@ -126,6 +129,7 @@ impl Pool {
             max_changed_bytes: backing.as_ref().and_then(|backing| backing.store.max_changed_bytes()),
             used: AtomicU32::new(0),
             free_frames: FreeFrames::default(),
+            log_syncs: LogSyncs::default(),
             backing,
             flusher: Mutex::new(Flusher::default()),
             writing: (Mutex::default(), Condvar::new()),

@@ -3,6 +3,7 @@
 use super::*;
 use crate::page::{KeyListKind, Page, PageBuilder, PageKind, PageSpec, Record, RecordListKind};
 use crate::store::{Backing, Pool, WriteGuard};
+use std::time::Duration;
 
 on_each_store! {
     more_pages_than_frames_are_read_and_come_back
@@ -15,6 +16,7 @@ on_each_store! {
     the_writers_leave_nothing_to_write_for_eviction
     the_writers_sync_the_log_after_a_turn_when_the_free_list_is_full
     the_writers_sleep_until_few_frames_are_free
+    a_thread_syncs_the_log_for_the_writers
     a_flush_writes_the_pages_changed_before_it_and_no_others
     a_damaged_page_is_named_and_the_others_are_read
     with_resident_inner_pages_leaves_are_evicted_first
@@ -294,7 +296,7 @@ fn the_writers_sleep_until_few_frames_are_free(kind: StoreKind) {
         });
         // There are frames that have never been used.
         (0..60).for_each(|id| bench.reads_as(id, 0, u64::from(id)));
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
         assert_eq!(taken.load(Ordering::SeqCst), 0);
         let mut id = 60;
         while taken.load(Ordering::SeqCst) < 3 {
@@ -303,6 +305,48 @@ fn the_writers_sleep_until_few_frames_are_free(kind: StoreKind) {
         }
         bench.pool.end_demand();
     });
+}
+
+/// The thread must not sync before `gate` is unlocked.
+fn a_thread_syncs_the_log_for_the_writers(kind: StoreKind) {
+    let bench = bench(kind, 64);
+    bench.stored(0..100);
+    let (asked, gate) = (AtomicU64::new(0), Mutex::new(()));
+    let state = || (asked.load(Ordering::SeqCst), bench.log.syncs.load(Ordering::SeqCst));
+    let (waiting, beside, after) = std::thread::scope(|scope| {
+        let closed = gate.lock();
+        scope.spawn(|| {
+            while bench.pool.await_log_sync() {
+                asked.fetch_add(1, Ordering::SeqCst);
+                drop(gate.lock());
+                bench.pool.sync_log_ahead().unwrap();
+            }
+        });
+        let mut ids = (0..100).cycle();
+        let mut use_pages = |count: usize| {
+            for id in ids.by_ref().take(count) {
+                bench.reads_as(id, 0, u64::from(id));
+                bench.pool.refill_step().unwrap();
+            }
+        };
+        // A writer syncs the log itself until the thread has begun to wait.
+        (0..10_000).take_while(|_| state().0 == 0).for_each(|_| {
+            use_pages(10);
+            std::thread::yield_now();
+        });
+        bench.append(1000);
+        let waiting = state();
+        use_pages(1000);
+        let beside = state();
+        drop(closed);
+        let is_durable = || bench.log.durable() == Lsn(1000);
+        (0..10_000).take_while(|_| !is_durable()).for_each(|_| std::thread::sleep(Duration::from_millis(1)));
+        bench.pool.end_demand();
+        (waiting, beside, is_durable())
+    });
+    assert_eq!(waiting.0, 1, "the thread was asked for a sync");
+    assert_eq!(beside, waiting, "the writers do not sync the log themselves, and do not wait for it");
+    assert!(after, "the thread has synced the log");
 }
 
 fn a_flush_writes_the_pages_changed_before_it_and_no_others(kind: StoreKind) {
