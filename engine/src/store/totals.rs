@@ -39,8 +39,8 @@ pub struct WriteTotals {
     pub data_syncs: u64,
     /// Syncs of the log's files.
     pub log_syncs: u64,
-    /// Those of them that an eviction forced: the page had to leave the cache, and its log was not durable yet. A
-    /// larger cache has fewer.
+    /// Those of them that were made so that dirty pages can be written to make room in the cache. A larger cache has
+    /// fewer.
     pub forced_log_syncs: u64,
     written: [Written; KINDS],
 }

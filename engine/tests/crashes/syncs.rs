@@ -203,6 +203,33 @@ fn fail_a_sync_in_the_background(store: StoreKind) -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_thread_syncs_the_log_for_the_writers_and_if_it_fails_all_writing_stops() -> Result<()> {
+    STORES.into_iter().try_for_each(sync_for_writers)
+}
+
+fn sync_for_writers(store: StoreKind) -> Result<()> {
+    let options =
+        options().store(store).background(true).checkpoint_bytes(1 << 30).flush_interval(Duration::from_secs(3600));
+    let (_volume, beside, db) = hooked(&options)?;
+    let syncs = Arc::new(AtomicU64::new(0));
+    let counted = syncs.clone();
+    beside.set(move |_, at| {
+        let is_sync = at.is_none() && std::thread::current().name() == Some("duramen-log");
+        // The second one fails.
+        if is_sync && counted.fetch_add(1, Ordering::SeqCst) > 0 { Err(failed()) } else { Ok(()) }
+    });
+    let start = Instant::now();
+    let mut first = 0;
+    while put(&db, first..first + 50, Durability::None).is_ok() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{} syncs", syncs.load(Ordering::SeqCst));
+        first = (first + 50) % 10_000;
+    }
+    assert!(syncs.load(Ordering::SeqCst) > 1);
+    assert!(matches!(put(&db, 0..1, Durability::None), Err(Error::Poisoned { .. })));
+    Ok(())
+}
+
 /// While a checkpoint syncs its superblock, a commit with pages outside the log syncs the same file and fails: what is
 /// lost is the superblock, and the system tells only one of the two.
 #[test]

@@ -1,6 +1,6 @@
 //! The background threads. One takes checkpoints and frees dropped pages. One syncs the log at intervals, also while a
-//! checkpoint waits for the device. The writers write dirty pages before their frames are needed, and one thread syncs
-//! the log for them. All work is in plain functions, which a test can call step by step.
+//! checkpoint waits for the device. The writers write dirty pages before their frames are needed. Another thread syncs
+//! the log for the writers. All work is in plain functions, which a test can call step by step.
 
 pub(super) mod analyze;
 pub(super) mod bulk;
@@ -50,7 +50,7 @@ fn spawn(shared: &Arc<Shared>, name: String, work: fn(&Shared)) -> bool {
     match std::thread::Builder::new().name(name).spawn(move || work(&own)) {
         Ok(thread) => shared.worker.threads.lock().push(thread),
         Err(cause) => {
-            tracing::warn!(%cause, "no background thread: commits and reads will do its work");
+            tracing::warn!(%cause, "no background thread: other threads will do its work");
             return false;
         }
     }
@@ -78,11 +78,11 @@ fn write_dirty_pages(shared: &Shared) {
     }
 }
 
-/// Syncs the log ahead of the writers. If this thread cannot be started, they do it.
+/// Syncs the log for the writers. If this thread cannot be started, the writers sync the log.
 fn sync_for_writers(shared: &Shared) {
     let engine = &shared.engine;
     while engine.await_log_sync() && engine.check_poison().is_ok() {
-        if let Err(cause) = engine.poison_on_panic("it synced for writers", || engine.sync_log_ahead()) {
+        if let Err(cause) = engine.poison_on_panic("it made the log durable for writers", || engine.sync_log_ahead()) {
             tracing::error!(%cause, "{NOT_SYNCED}");
         }
     }

@@ -372,8 +372,8 @@ impl Builder {
         self
     }
 
-    /// Whether background threads take checkpoints, sync the log at intervals and free dropped pages. Default `true`.
-    /// Without it, call [`Database::maintain`].
+    /// Whether background threads take checkpoints, sync the log at intervals, free dropped pages and write dirty
+    /// pages. Default `true`. Without it, call [`Database::maintain`].
     ///
     /// ```
     /// let db = duramen::Database::builder().background(false).in_memory()?;
@@ -432,7 +432,8 @@ impl Builder {
 
     /// The number of background threads that write dirty pages before their space in the cache is needed, so that
     /// neither a read nor a commit waits for such a write: 0 to 4. Default 1. They sleep while enough of the cache is
-    /// free or unchanged. Another thread syncs the log for them. There are none without [`Builder::background`].
+    /// free or unchanged. Another thread syncs the log for the writers. Without [`Builder::background`] there are no
+    /// such threads.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,8 @@
 //! All frames of a pool: an array that grows slab by slab and whose frames never move. A slab is some frames, each with
-//! its page after it. The first slabs are small. Later ones are a quarter to a half of the memory so far, up to 16 MiB,
-//! so that most of a small cache, too, is in huge pages: with 32 MiB of cache in pages of 8 KiB, 28 MiB instead of the
-//! 18 MiB that slabs of an eighth to a sixteenth have. Point reads were 1.02 times as fast, with four of five missing.
+//! its page after it. The first slabs are small, so that a small database needs little memory. Later ones are larger,
+//! up to 16 MiB, so that they fill huge pages. In a cache with a limit, each later slab is a third to a half of the
+//! memory before it, and most of a small cache is in huge pages: 28 of 32 MiB with pages of 8 KiB. Without a limit, it
+//! is a twelfth to an eighth of the memory before it, because frames that are not used yet take memory, too.
 
 use super::frame::{Frame, LINE};
 use super::growable_array::GrowableArray;
@@ -12,8 +13,9 @@ use std::sync::OnceLock;
 const SLAB: (usize, usize) = (1 << 18, 1 << 24);
 /// The least and the most frames of the first slabs, as powers of two.
 const SLAB_BITS: (u32, u32) = (2, 9);
-/// There are `1 << STEP_BITS` slabs of one size, then as many of twice the size.
-const STEP_BITS: u32 = 1;
+/// There are `1 << step` slabs of one size, then as many of twice the size. The step in a cache with a limit, and the
+/// step without one.
+const STEP: (u32, u32) = (1, 3);
 
 /// A slab for each size of a page.
 macro_rules! slabs {
@@ -54,6 +56,8 @@ struct SlabSizes {
     bits: u32,
     /// The largest have `1 << most`.
     most: u32,
+    /// The binary logarithm of the number of slabs of one size.
+    step: u32,
 }
 
 impl SlabSizes {
@@ -62,9 +66,9 @@ impl SlabSizes {
     #[allow(clippy::cast_possible_truncation)] // fewer slabs than frames; and usize has 64 bits wherever it can matter
     fn locate(self, index: u32) -> (u32, usize, u64) {
         // With the frames of one smaller size added, the leading bits of the sum are the size and the slab.
-        let at = u64::from(index) + (1 << (self.bits + STEP_BITS));
-        let bits = (at.ilog2() - STEP_BITS).min(self.most);
-        let slab = (u64::from(bits - self.bits) << STEP_BITS) + (at >> bits) - (1 << STEP_BITS);
+        let at = u64::from(index) + (1 << (self.bits + self.step));
+        let bits = (at.ilog2() - self.step).min(self.most);
+        let slab = (u64::from(bits - self.bits) << self.step) + (at >> bits) - (1 << self.step);
         (slab as u32, (at & ((1 << bits) - 1)) as usize, 1 << bits)
     }
 }
@@ -79,12 +83,13 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// No frames yet; at most `capacity` will be asked for.
-    pub(super) fn new(page_size: usize, capacity: u32) -> Frames {
+    /// No frames yet; at most `capacity` will be asked for. `is_limited`: this number limits the size of the cache.
+    pub(super) fn new(page_size: usize, capacity: u32, is_limited: bool) -> Frames {
         let all = capacity.max(1).ilog2().max(SLAB_BITS.0);
         let of = |bytes: usize| (bytes / page_size.max(1)).max(1).ilog2();
         let bits = of(SLAB.0).clamp(SLAB_BITS.0, SLAB_BITS.1.min(all));
-        let sizes = SlabSizes { bits, most: of(SLAB.1).max(bits) };
+        let step = if is_limited { STEP.0 } else { STEP.1 };
+        let sizes = SlabSizes { bits, most: of(SLAB.1).max(bits), step };
         Frames {
             page_size,
             sizes,
@@ -131,7 +136,7 @@ mod tests {
     #[test]
     fn every_page_size_has_frames_of_its_own_that_stay_where_they_are() {
         for shift in 8..=16 {
-            let frames = Frames::new(1 << shift, u32::MAX);
+            let frames = Frames::new(1 << shift, u32::MAX, false);
             assert!(frames.get(0).is_none());
             let first = frames.grow(5).map(Frame::address);
             assert!(frames.grow(1000).is_some());
@@ -144,13 +149,13 @@ mod tests {
 
     #[test]
     fn slabs_follow_one_another_and_later_slabs_are_larger() {
-        for (bits, most) in [(2, 8), (9, 15), (5, 5)] {
-            let sizes = SlabSizes { bits, most };
+        for (bits, most, step) in [(2, 8, 3), (9, 15, 3), (5, 5, 3), (2, 8, 1), (5, 11, 1), (5, 5, 1)] {
+            let sizes = SlabSizes { bits, most, step };
             let mut expected = (0, 0);
             for index in 0..1 << 18 {
                 let (slab, within, len) = sizes.locate(index);
                 assert_eq!((slab, within), expected, "frame {index}");
-                assert!(len == 1 << bits || len << STEP_BITS <= u64::from(index) + (1 << (bits + STEP_BITS)));
+                assert!(len == 1 << bits || len << step <= u64::from(index) + (1 << (bits + step)));
                 assert!(len <= 1 << most);
                 expected = if within as u64 + 1 == len { (slab + 1, 0) } else { (slab, within + 1) };
             }
@@ -161,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_last_slab_has_no_frames_beyond_the_capacity() {
-        let frames = Frames::new(512, 5000);
+        let frames = Frames::new(512, 5000, true);
         let found = (0..6000).filter(|index| frames.grow(*index).is_some()).count();
         assert_eq!(found, 5000);
         let least = 5000 * (512 + LINE);

@@ -6,7 +6,7 @@
 //! used and changed. So a frame is looked at again when it is taken, and is passed over if its page is in use again.
 //!
 //! The writers move the hand of the clock, so they write the dirty pages that would be evicted next. A page is written
-//! only if its log is durable: `log_sync` cares for that.
+//! only if its log is durable: `log_sync` syncs the log before.
 //!
 //! The free list is an eighth of the cache, but at most 16 MiB. A thread that takes a frame and finds less than half of
 //! the list left wakes a writer. The writer adds up to 1 MiB of frames at a time, writes the dirty pages among them
@@ -209,9 +209,14 @@ impl Pool {
             return Ok(0);
         }
         let looks = TURNS * self.capacity();
+        let durable = backing.watermark.durable();
         let (mut added, waits) = self.add_frames(backing, missing, looks)?;
-        if added == 0 && waits && self.sync_log(backing)? {
-            added = self.add_frames(backing, missing, looks)?.0;
+        if added == 0 && waits {
+            self.sync_log(backing)?;
+            // Another thread may have synced the log since the search.
+            if backing.watermark.durable() > durable {
+                added = self.add_frames(backing, missing, looks)?.0;
+            }
         } else if added < missing && waits {
             self.sync_log_after_a_turn(backing)?;
         }

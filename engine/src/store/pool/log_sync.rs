@@ -1,22 +1,24 @@
-//! Syncs of the log ahead of the writes of dirty pages. A page is written only if its log is durable, so the log is
-//! synced before the hand of the clock comes to pages that were changed since the last sync.
+//! Syncs the log before dirty pages are written. A page is written only if its log is durable, so the log is synced
+//! before the hand of the clock comes to pages that were changed since the last sync.
 //!
-//! One thread can do this for all: it calls [`Pool::await_log_sync`] and [`Pool::sync_log_ahead`]. Then the writers ask
-//! it for a sync after a quarter of a turn of the hand, in a small cache after a whole turn, and write other pages
-//! meanwhile. A writer syncs the log itself if nothing else can be written, and without this thread also after each
-//! turn of the hand, when the free list is full.
+//! A thread can sync the log for all writers: it calls [`Pool::await_log_sync`] and [`Pool::sync_log_ahead`]. The
+//! writers ask it for a sync when the hand has passed a quarter of the frames, and at least [`MIN_PASSED`] frames or
+//! all. Meanwhile they write other pages. A writer syncs the log itself if it has found no page that can be written,
+//! and if it has found too few and the hand has passed all frames since the last sync or request. Without the thread,
+//! it also does so when the free list is full and the hand has passed all frames.
 
 use super::{Backing, Pool};
 use crate::base::Result;
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The thread is asked for a sync when the hand has passed the frames of the cache divided by this number.
+/// The thread is asked for a sync when the hand has passed the frames divided by this number.
 const ASK_DIVISOR: u32 = 4;
-/// The hand passes at least so many frames before, or all frames: each sync writes a block of the log.
+/// But the hand passes at least this number of frames, or all frames of a smaller cache, because each sync writes a
+/// block of the log.
 const MIN_PASSED: u32 = 1024;
 
-/// Whether the thread is there, and is needed.
+/// Whether there is a thread, whether it was asked for a sync, and whether it must end.
 #[derive(Default)]
 struct SyncDemand {
     has_thread: bool,
@@ -29,7 +31,7 @@ struct SyncDemand {
 pub(super) struct LogSyncs {
     demand: Mutex<SyncDemand>,
     wake: Condvar,
-    /// The position of the hand when the log was synced last, or when the thread was asked for it.
+    /// The position of the hand when the log was synced last, or when the thread was asked for a sync.
     hand: AtomicU64,
 }
 
@@ -56,16 +58,17 @@ impl Pool {
         demand.has_thread = true;
         self.log_syncs.wake.wait_while(&mut demand, |demand| !demand.asked && !demand.closed);
         demand.asked = false;
+        demand.has_thread = !demand.closed;
         !demand.closed
     }
 
     /// Makes the log durable.
     pub fn sync_log_ahead(&self) -> Result<()> {
         let Some(backing) = &self.backing else { return Ok(()) };
-        self.sync_log(backing).map(drop)
+        self.sync_log(backing)
     }
 
-    /// Asks the thread for a sync, if the hand has passed enough frames since the last one.
+    /// Asks the thread for a sync, if the hand has passed enough frames since the last sync or request.
     pub(super) fn ask_for_log_sync(&self) {
         let frames = (self.capacity / ASK_DIVISOR).max(self.capacity.min(MIN_PASSED));
         if self.has_passed(frames) && self.log_syncs.ask() {
@@ -73,8 +76,8 @@ impl Pool {
         }
     }
 
-    /// Makes the log durable if the hand has passed all frames since that was done last, or since the thread was asked
-    /// for it. So most pages that the hand comes to have changes that are durable in the log, and can be written.
+    /// Makes the log durable if the hand has passed all frames since the last sync or request. So most pages that the
+    /// hand comes to have changes that are durable in the log, and can be written.
     pub(super) fn sync_log_after_a_turn(&self, backing: &Backing) -> Result<()> {
         if self.has_passed(self.capacity) {
             self.sync_log(backing)?;
@@ -82,20 +85,17 @@ impl Pool {
         Ok(())
     }
 
-    /// Makes the log durable. False if it was.
-    pub(super) fn sync_log(&self, backing: &Backing) -> Result<bool> {
+    /// Makes the log durable.
+    pub(super) fn sync_log(&self, backing: &Backing) -> Result<()> {
         self.note_log_sync();
         let appended = backing.watermark.appended();
-        if backing.watermark.durable() >= appended {
-            return Ok(false);
-        }
-        if backing.watermark.make_durable(appended)? {
+        if backing.watermark.durable() < appended && backing.watermark.make_durable(appended)? {
             backing.store.file().count_forced_log_sync();
         }
-        Ok(true)
+        Ok(())
     }
 
-    /// True if the hand has passed this number of frames since the last sync.
+    /// True if the hand has passed this number of frames since the last sync or request.
     fn has_passed(&self, frames: u32) -> bool {
         let hand = self.counters.hand.load(Ordering::Relaxed);
         hand.saturating_sub(self.log_syncs.hand.load(Ordering::Relaxed)) >= u64::from(frames)

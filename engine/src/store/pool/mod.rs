@@ -1,5 +1,5 @@
 //! The buffer pool: it finds the frame of a page, and reads a missing page into a frame. `evict` chooses the frames to
-//! reuse, `free_frames` keeps frames ready for that, and `flush` writes pages.
+//! reuse, `free_frames` keeps frames ready for that, `flush` writes pages, and `log_sync` syncs the log before.
 //!
 //! The pool uses array translation: an array from page id to frame instead of a hash table. The page of a frame changes
 //! only under the frame's exclusive latch. So a thread that holds the latch and finds the right page id in the frame
@@ -92,6 +92,7 @@ pub struct Pool {
     used: AtomicU32,
     /// Frames with memory that can be reused at once; none without a store.
     free_frames: FreeFrames,
+    /// The syncs of the log before pages are written.
     log_syncs: LogSyncs,
     backing: Option<Backing>,
     flusher: Mutex<Flusher>,
@@ -123,7 +124,7 @@ impl Pool {
         Pool {
             page_size,
             translation: GrowableArray::new(unmapped),
-            frames: Frames::new(page_size, capacity),
+            frames: Frames::new(page_size, capacity, backing.is_some()),
             capacity,
             keeps_inner: false,
             max_changed_bytes: backing.as_ref().and_then(|backing| backing.store.max_changed_bytes()),

@@ -47,6 +47,15 @@ fn bench(kind: StoreKind, frames: usize) -> Bench {
     Bench { disk, store, log, pool }
 }
 
+/// Ends the background threads of a pool, also after a panic.
+struct EndDemand<'p>(&'p Pool);
+
+impl Drop for EndDemand<'_> {
+    fn drop(&mut self) {
+        self.0.end_demand();
+    }
+}
+
 fn put(mut guard: WriteGuard<'_>, lsn: u64, seed: u64) {
     let page = sample_of(guard.len(), guard.id().0, lsn, seed);
     guard.copy_from_slice(&page);
@@ -288,6 +297,7 @@ fn the_writers_sleep_until_few_frames_are_free(kind: StoreKind) {
     bench.stored(0..300);
     let taken = AtomicU64::new(0);
     std::thread::scope(|scope| {
+        let _end = EndDemand(&bench.pool);
         scope.spawn(|| {
             while bench.pool.await_demand() {
                 while bench.pool.refill_step().unwrap() > 0 {}
@@ -303,11 +313,10 @@ fn the_writers_sleep_until_few_frames_are_free(kind: StoreKind) {
             bench.reads_as(id % 300, 0, u64::from(id % 300));
             id += 1;
         }
-        bench.pool.end_demand();
     });
 }
 
-/// The thread must not sync before `gate` is unlocked.
+/// The thread waits at `gate` before it syncs.
 fn a_thread_syncs_the_log_for_the_writers(kind: StoreKind) {
     let bench = bench(kind, 64);
     bench.stored(0..100);
@@ -315,6 +324,7 @@ fn a_thread_syncs_the_log_for_the_writers(kind: StoreKind) {
     let state = || (asked.load(Ordering::SeqCst), bench.log.syncs.load(Ordering::SeqCst));
     let (waiting, beside, after) = std::thread::scope(|scope| {
         let closed = gate.lock();
+        let _end = EndDemand(&bench.pool);
         scope.spawn(|| {
             while bench.pool.await_log_sync() {
                 asked.fetch_add(1, Ordering::SeqCst);
@@ -329,10 +339,10 @@ fn a_thread_syncs_the_log_for_the_writers(kind: StoreKind) {
                 bench.pool.refill_step().unwrap();
             }
         };
-        // A writer syncs the log itself until the thread has begun to wait.
+        // Until the thread waits, there is nobody to ask.
         (0..10_000).take_while(|_| state().0 == 0).for_each(|_| {
             use_pages(10);
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(1));
         });
         bench.append(1000);
         let waiting = state();
@@ -341,7 +351,6 @@ fn a_thread_syncs_the_log_for_the_writers(kind: StoreKind) {
         drop(closed);
         let is_durable = || bench.log.durable() == Lsn(1000);
         (0..10_000).take_while(|_| !is_durable()).for_each(|_| std::thread::sleep(Duration::from_millis(1)));
-        bench.pool.end_demand();
         (waiting, beside, is_durable())
     });
     assert_eq!(waiting.0, 1, "the thread was asked for a sync");
