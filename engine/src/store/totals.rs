@@ -39,7 +39,7 @@ pub struct WriteTotals {
     pub data_syncs: u64,
     /// Syncs of the log's files.
     pub log_syncs: u64,
-    /// Those of them that were made so that dirty pages can be written to make room in the cache. A larger cache has
+    /// The part of `log_syncs` that was made to write dirty pages, so that their frames are free. A larger cache has
     /// fewer.
     pub forced_log_syncs: u64,
     written: [Written; KINDS],

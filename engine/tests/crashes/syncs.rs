@@ -204,7 +204,7 @@ fn fail_a_sync_in_the_background(store: StoreKind) -> Result<()> {
 }
 
 #[test]
-fn a_thread_syncs_the_log_for_the_writers_and_if_it_fails_all_writing_stops() -> Result<()> {
+fn a_failed_sync_of_the_log_for_the_writers_stops_all_writing() -> Result<()> {
     STORES.into_iter().try_for_each(sync_for_writers)
 }
 
@@ -216,7 +216,7 @@ fn sync_for_writers(store: StoreKind) -> Result<()> {
     let counted = syncs.clone();
     beside.set(move |_, at| {
         let is_sync = at.is_none() && std::thread::current().name() == Some("duramen-log");
-        // The second one fails.
+        // All syncs of this thread after the first one fail.
         if is_sync && counted.fetch_add(1, Ordering::SeqCst) > 0 { Err(failed()) } else { Ok(()) }
     });
     let start = Instant::now();

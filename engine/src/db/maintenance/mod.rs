@@ -1,6 +1,6 @@
 //! The background threads. One takes checkpoints and frees dropped pages. One syncs the log at intervals, also while a
-//! checkpoint waits for the device. The writers write dirty pages before their frames are needed. Another thread syncs
-//! the log for the writers. All work is in plain functions, which a test can call step by step.
+//! checkpoint waits for the device. The writers write dirty pages before their frames are needed. A separate thread
+//! syncs the log for the writers. All work is in plain functions, which a test can call step by step.
 
 pub(super) mod analyze;
 pub(super) mod bulk;
@@ -47,10 +47,10 @@ pub(crate) fn start(shared: &Arc<Shared>, writers: usize) {
 /// Returns false if the thread could not be started.
 fn spawn(shared: &Arc<Shared>, name: String, work: fn(&Shared)) -> bool {
     let own = shared.clone();
-    match std::thread::Builder::new().name(name).spawn(move || work(&own)) {
+    match std::thread::Builder::new().name(name.clone()).spawn(move || work(&own)) {
         Ok(thread) => shared.worker.threads.lock().push(thread),
         Err(cause) => {
-            tracing::warn!(%cause, "no background thread: other threads will do its work");
+            tracing::warn!(%cause, name, "this background thread could not be started; other threads do its work");
             return false;
         }
     }
@@ -78,7 +78,7 @@ fn write_dirty_pages(shared: &Shared) {
     }
 }
 
-/// Syncs the log for the writers. If this thread cannot be started, the writers sync the log.
+/// Syncs the log for the writers. If this thread cannot be started, the writers do all these syncs themselves.
 fn sync_for_writers(shared: &Shared) {
     let engine = &shared.engine;
     while engine.await_log_sync() && engine.check_poison().is_ok() {

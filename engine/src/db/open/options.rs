@@ -432,7 +432,7 @@ impl Builder {
 
     /// The number of background threads that write dirty pages before their space in the cache is needed, so that
     /// neither a read nor a commit waits for such a write: 0 to 4. Default 1. They sleep while enough of the cache is
-    /// free or unchanged. Another thread syncs the log for the writers. Without [`Builder::background`] there are no
+    /// free or unchanged. A separate thread syncs the log for the writers. Without [`Builder::background`] there are no
     /// such threads.
     ///
     /// ```

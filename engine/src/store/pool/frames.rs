@@ -1,8 +1,9 @@
 //! All frames of a pool: an array that grows slab by slab and whose frames never move. A slab is some frames, each with
-//! its page after it. The first slabs are small, so that a small database needs little memory. Later ones are larger,
-//! up to 16 MiB, so that they fill huge pages. In a cache with a limit, each later slab is a third to a half of the
-//! memory before it, and most of a small cache is in huge pages: 28 of 32 MiB with pages of 8 KiB. Without a limit, it
-//! is a twelfth to an eighth of the memory before it, because frames that are not used yet take memory, too.
+//! its page after it. The first slabs are small, so that a small database needs little memory. Slabs grow until they
+//! have 16 MiB, so that they fill huge pages. In a cache with a limit, two slabs have each size, and a slab that is
+//! larger than the one before has at least half of the memory before it. So most of a small cache is in huge pages: 28
+//! of 32 MiB with pages of 8 KiB. Without a limit, eight slabs have each size, and a slab has a fifteenth to an eighth
+//! of the memory before it, except the first slabs. This keeps the memory of frames that are not used yet small.
 
 use super::frame::{Frame, LINE};
 use super::growable_array::GrowableArray;
@@ -13,8 +14,8 @@ use std::sync::OnceLock;
 const SLAB: (usize, usize) = (1 << 18, 1 << 24);
 /// The least and the most frames of the first slabs, as powers of two.
 const SLAB_BITS: (u32, u32) = (2, 9);
-/// There are `1 << step` slabs of one size, then as many of twice the size. The step in a cache with a limit, and the
-/// step without one.
+/// There are `1 << step` slabs of one size, then as many of twice the size. The first number is the step in a cache
+/// with a limit, the second is the step without a limit.
 const STEP: (u32, u32) = (1, 3);
 
 /// A slab for each size of a page.
@@ -83,7 +84,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// No frames yet; at most `capacity` will be asked for. `is_limited`: this number limits the size of the cache.
+    /// No frames yet; at most `capacity` will be asked for. `is_limited`: the pool evicts pages when it has so many.
     pub(super) fn new(page_size: usize, capacity: u32, is_limited: bool) -> Frames {
         let all = capacity.max(1).ilog2().max(SLAB_BITS.0);
         let of = |bytes: usize| (bytes / page_size.max(1)).max(1).ilog2();

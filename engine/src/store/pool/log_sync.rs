@@ -1,21 +1,23 @@
-//! Syncs the log before dirty pages are written. A page is written only if its log is durable, so the log is synced
-//! before the hand of the clock comes to pages that were changed since the last sync.
+//! Syncs the log before dirty pages are written. A page is written only if its log is durable. The log is synced early,
+//! so that the hand of the clock finds few dirty pages whose log is not durable.
 //!
 //! A thread can sync the log for all writers: it calls [`Pool::await_log_sync`] and [`Pool::sync_log_ahead`]. The
-//! writers ask it for a sync when the hand has passed a quarter of the frames, and at least [`MIN_PASSED`] frames or
-//! all. Meanwhile they write other pages. A writer syncs the log itself if it has found no page that can be written,
-//! and if it has found too few and the hand has passed all frames since the last sync or request. Without the thread,
-//! it also does so when the free list is full and the hand has passed all frames.
+//! writers ask it for a sync when the hand has passed enough frames since the last sync or request: a quarter of the
+//! frames, but at least [`MIN_PASSED`] frames, or all frames of a smaller cache. They continue to write other pages.
+//!
+//! A writer syncs the log itself in two cases: it can add no frame to the free list because pages wait for the log; or
+//! it can add too few, and the hand has passed all frames. Without the thread there is a third case: the free list is
+//! full, and the hand has passed all frames.
 
 use super::{Backing, Pool};
 use crate::base::Result;
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The thread is asked for a sync when the hand has passed the frames divided by this number.
+/// A writer asks for a sync after the hand has passed the number of all frames divided by this.
 const ASK_DIVISOR: u32 = 4;
-/// But the hand passes at least this number of frames, or all frames of a smaller cache, because each sync writes a
-/// block of the log.
+/// The least number of frames between two requests, if the cache has so many. Each sync writes at least one block of
+/// the log, so syncs must not be too frequent.
 const MIN_PASSED: u32 = 1024;
 
 /// Whether there is a thread, whether it was asked for a sync, and whether it must end.
