@@ -27,8 +27,9 @@ pub fn read_log(data: &[u8]) -> usize {
     batches.len()
 }
 
-/// Takes `data` as a history (append, flush, rotate, recover) and the damage done to its files afterwards. What is
-/// read must be the first of the batches appended, unchanged. Returns how many of them were read.
+/// Takes `data` as a history (append, flush, rotate, begin a segment without a sync, recover) and the damage done to
+/// its files afterwards. What is read must be the first of the batches appended, unchanged. Returns how many of them
+/// were read.
 pub fn damage_log(data: &[u8]) -> usize {
     let volume = Arc::new(MemoryVolume::new());
     let mut input = data.iter().copied();
@@ -44,7 +45,11 @@ pub fn damage_log(data: &[u8]) -> usize {
                 let reader = log::read(config.clone(), from, from.lsn).expect("undamaged").expect("present");
                 log = Log::resume(reader).expect("undamaged");
             }
-            240.. => drop(log.rotate().expect("memory does not fail")),
+            240..245 => drop(log.rotate().expect("memory does not fail")),
+            245.. => {
+                log.prepare_segment().expect("memory does not fail");
+                log.switch_segment().expect("memory does not fail");
+            }
             len => {
                 let (start, payload) = (log.next_lsn(), vec![step; usize::from(len) * 5]);
                 let end = log.append(step, &payload).expect("memory does not fail");

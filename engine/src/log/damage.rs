@@ -14,8 +14,8 @@ use crate::base::{Lsn, Result, bytes};
 
 const STEP: u64 = 64 * 1024;
 
-/// Searches a segment after `offset`, where the batch that should start at `lsn` is invalid, for a header with a
-/// durable LSN beyond `lsn`. Returns the start of that batch. It tries every byte offset once.
+/// Searches a segment from `offset` on for a batch header with a durable LSN beyond `lsn`, where a batch is invalid.
+/// Returns the start of that batch. It tries every byte offset once.
 pub(super) fn find_later(
     window: &mut FileWindow,
     segment: &SegmentHeader,
@@ -23,7 +23,7 @@ pub(super) fn find_later(
     offset: u64,
     lsn: Lsn,
 ) -> Result<Option<Lsn>> {
-    let mut at = offset.saturating_add(1);
+    let mut at = offset;
     loop {
         let len = window.size().saturating_sub(at).min(STEP);
         if len < BATCH_HEADER as u64 {

@@ -7,8 +7,8 @@
 //! * The segments are ordered by (epoch, start LSN, number). A segment replaces the segments before it that start at
 //!   the same LSN or later: a later epoch begins where its recovery found the end of the valid log, and nothing after
 //!   that was ever acknowledged.
-//! * So each segment is read up to the start of the next one, and must be valid up to there: a rotation syncs the old
-//!   segment first, and so does a recovery before it starts a new epoch.
+//! * So each segment is read up to the start of the next one, and must be valid up to there, with one exception: see
+//!   `reader`. A recovery syncs everything that it has read before it starts a new epoch.
 //! * Reading begins in the last segment that starts at or before the redo point. Segments missing before it were
 //!   removed.
 
@@ -23,7 +23,7 @@ pub(super) struct LogFiles {
     pub(super) ours: Vec<SegmentHeader>,
     /// Files whose creation was interrupted. They never contained a batch.
     pub(super) cut: Vec<u32>,
-    /// Spare files. They contain no valid batch, whatever their number is.
+    /// Spare files, whatever their number is.
     pub(super) spare: Vec<u32>,
     /// The highest number of a file whose header has been damaged.
     pub(super) damaged: Option<u32>,
@@ -85,6 +85,7 @@ mod tests {
             .map(|(number, &(epoch, start))| SegmentHeader {
                 epoch,
                 number,
+                previous: 0,
                 shape: LogShape::Packed,
                 has_next: false,
                 start: Lsn(start),

@@ -57,9 +57,15 @@ impl GroupCommit {
 
     /// Returns `None` when all bytes before `lsn` are durable, or the role of the leader, whose holder must sync.
     pub(super) fn wait_or_lead(&self, lsn: Lsn) -> Result<Option<Leader<'_>>> {
+        self.wait_or_lead_until(|| self.durable() >= lsn)
+    }
+
+    /// Returns `None` when `is_done`, or the role of the leader. What `is_done` reads must be changed by leaders only,
+    /// and `is_done` must take no lock.
+    pub(super) fn wait_or_lead_until(&self, is_done: impl Fn() -> bool) -> Result<Option<Leader<'_>>> {
         let mut led = self.led.lock();
         loop {
-            if self.durable() >= lsn {
+            if is_done() {
                 return Ok(None);
             }
             self.check()?;
@@ -69,17 +75,6 @@ impl GroupCommit {
             }
             self.changed.wait(&mut led);
         }
-    }
-
-    /// Returns the role of the leader, even if everything is durable already.
-    pub(super) fn lead(&self) -> Result<Leader<'_>> {
-        let mut led = self.led.lock();
-        while *led && self.poison.get().is_none() {
-            self.changed.wait(&mut led);
-        }
-        self.check()?;
-        *led = true;
-        Ok(Leader { group: self })
     }
 }
 
@@ -91,8 +86,14 @@ pub(super) struct Leader<'a> {
 
 impl Leader<'_> {
     /// Records that everything before `lsn` was synced.
-    pub(super) fn succeed(self, lsn: Lsn) {
+    pub(super) fn succeed(&self, lsn: Lsn) {
         self.group.durable.fetch_max(lsn.0, Ordering::AcqRel);
+    }
+
+    /// Wakes the threads that wait, before the role ends.
+    pub(super) fn notify(&self) {
+        drop(self.group.led.lock());
+        self.group.changed.notify_all();
     }
 
     /// Records a failed sync. From now on nothing is acknowledged. Returns the error for all threads that wait.

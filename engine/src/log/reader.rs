@@ -101,8 +101,11 @@ pub struct LogEnd {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnsyncedBatch {
     pub(super) start: Lsn,
-    /// Its offset in the file.
+    /// The index of its segment in the plan.
+    pub(super) segment: usize,
+    /// The offsets of its start and of its end in the file.
     pub(super) offset: u64,
+    end: u64,
     /// The checksum of the batch before it.
     chain: u32,
 }
@@ -123,7 +126,7 @@ pub struct LogReader {
     seed: u32,
     pub(super) from: LogPosition,
     known_durable: Lsn,
-    /// The batches of this segment that no later batch has shown to be durable.
+    /// The batches that no later batch or segment has shown to be durable.
     unsynced: VecDeque<UnsyncedBatch>,
     finished: bool,
     /// True if damage ends the log without an error.
@@ -191,11 +194,13 @@ impl LogReader {
         self.offset
     }
 
-    /// The batches of the current segment that were read but may not be on the device. With each batch, the offset of
-    /// the end of the padding after it.
-    pub(super) fn unsynced(&self) -> impl Iterator<Item = (UnsyncedBatch, u64)> {
-        let ends = self.unsynced.iter().skip(1).map(|next| next.offset).chain([self.offset]);
-        self.unsynced.iter().copied().zip(ends)
+    /// The batches of segment `segment` of the plan that were read but may not be on the device. With each batch, the
+    /// offset of the end of the padding between it and the next one.
+    pub(super) fn unsynced(&self, segment: usize) -> impl Iterator<Item = (UnsyncedBatch, u64)> {
+        let batches = move || self.unsynced.iter().filter(move |batch| batch.segment == segment);
+        let last = batches().next_back().map(|batch| batch.end);
+        let ends = batches().skip(1).map(|next| next.offset).chain(last);
+        batches().copied().zip(ends)
     }
 
     /// Fails if `bytes`, which were read again, do not begin with the batch that was read before.
@@ -231,9 +236,12 @@ impl LogReader {
             return Err(self.corrupt(format!("segment {} does not follow the batch before it", next.number)));
         }
         self.window = open_window(&self.config, next)?;
+        if next.epoch != self.end.epoch {
+            // A recovery syncs everything that it has read before it begins an epoch.
+            self.unsynced.clear();
+        }
         self.index = self.index.saturating_add(1);
         self.offset = SEGMENT_HEADER;
-        self.unsynced.clear();
         self.end.epoch = next.epoch;
         Ok(())
     }
@@ -271,8 +279,9 @@ impl LogReader {
         }
         let batch = Batch { start: header.start, end: header.end(), kind: header.kind, payload: payload.to_vec() };
         while self.unsynced.pop_front_if(|batch| batch.start < header.durable).is_some() {}
-        self.unsynced.push_back(UnsyncedBatch { start: header.start, offset, chain: self.end.chain });
         let end = behind.saturating_add(header.length as u64);
+        let (start, segment, chain) = (header.start, self.index, self.end.chain);
+        self.unsynced.push_back(UnsyncedBatch { start, segment, offset, end, chain });
         self.bytes = self.bytes.saturating_add(end.saturating_sub(self.offset));
         self.offset = end;
         self.end.lsn = batch.end;
@@ -283,10 +292,11 @@ impl LogReader {
     /// Handles an invalid batch at the current position: a torn tail is the end, anything else is an error.
     fn check_end(&mut self, limit: Option<SegmentHeader>) -> Result<()> {
         let lsn = self.end.lsn;
-        if let Some(next) = limit {
-            return Err(
-                self.corrupt(format!("a batch is damaged, and a later valid batch follows at LSN {}", next.start))
-            );
+        if let Some(next) = limit
+            && self.proves_end(&next)
+        {
+            let what = format!("a batch is damaged, and the segment that begins at LSN {} follows", next.start);
+            return Err(self.corrupt(what));
         }
         if lsn < self.known_durable {
             return Err(self
@@ -297,15 +307,61 @@ impl LogReader {
             let name = segment::name(&self.config, segment.number);
             return Err(self.corrupt(format!("the segment after {name} is missing")));
         }
-        // The search must not use the bytes in which this batch is invalid: the read may have been wrong.
-        self.window.forget();
-        match damage::find_later(&mut self.window, &segment, self.seed, self.offset, lsn)? {
-            Some(later) => {
-                Err(self
-                    .corrupt(format!("a batch is damaged; the one at LSN {later} was written after it was durable")))
-            }
-            None => Ok(()),
+        if let Some(later) = self.later_batch(&segment, limit)? {
+            let what = format!("a batch is damaged; the one at LSN {later} was written after it was durable");
+            return Err(self.corrupt(what));
         }
+        // The batches of the segments after a torn tail were never acknowledged.
+        self.plan.truncate(self.index.saturating_add(1));
+        Ok(())
+    }
+
+    /// True if the segment `next`, which follows the current one in the plan, proves that all batches before it were
+    /// durable. The last segment of the log does not prove this, if it was begun directly after the current one and the
+    /// current one is not marked as durable: the power may have failed before either was.
+    fn proves_end(&self, next: &SegmentHeader) -> bool {
+        let Some(current) = self.plan.get(self.index) else { return true };
+        let is_last = !next.has_next && self.plan.len() == self.index.saturating_add(2);
+        let is_next = next.epoch == current.epoch && next.previous == current.number;
+        current.has_next || !is_last || !is_next
+    }
+
+    /// Searches the files that can contain batches after the current position for one that was written after this
+    /// position was durable.
+    fn later_batch(&mut self, segment: &SegmentHeader, next: Option<SegmentHeader>) -> Result<Option<Lsn>> {
+        let lsn = self.end.lsn;
+        // The search must not use the bytes in which the batch here is invalid: the read may have been wrong.
+        self.window.forget();
+        let behind = self.offset.saturating_add(1);
+        if let Some(later) = damage::find_later(&mut self.window, segment, self.seed, behind, lsn)? {
+            return Ok(Some(later));
+        }
+        if let Some(next) = next {
+            let mut window = open_window(&self.config, &next)?;
+            return damage::find_later(&mut window, &next, self.seed, SEGMENT_HEADER, lsn);
+        }
+        self.later_batch_in_spare(segment)
+    }
+
+    /// Searches the spare files for the segment that begins here. The write of its header can be lost.
+    fn later_batch_in_spare(&self, segment: &SegmentHeader) -> Result<Option<Lsn>> {
+        let lsn = self.end.lsn;
+        for &number in &self.files.spare {
+            let lost = SegmentHeader { number, start: lsn, ..*segment };
+            let mut window = match open_window(&self.config, &lost) {
+                // A recovery removes the spare files.
+                Err(Error::NotFound { .. }) => continue,
+                opened => opened?,
+            };
+            let front = window.get(SEGMENT_HEADER, BATCH_HEADER)?.unwrap_or_default();
+            let first = BatchHeader::decode(front, self.seed);
+            if first.is_some_and(|first| first.start == lsn && first.epoch == segment.epoch)
+                && let Some(later) = damage::find_later(&mut window, &lost, self.seed, SEGMENT_HEADER, lsn)?
+            {
+                return Ok(Some(later));
+            }
+        }
+        Ok(None)
     }
 
     /// Opens the last segment again and reads it at the end of the log. Fails if there is a valid batch: then the

@@ -35,6 +35,7 @@ impl Log {
         let header = SegmentHeader {
             epoch: reader.files.next_epoch(reader.from.epoch),
             number: segment::number_after(&config, reader.files.highest)?,
+            previous: 0,
             shape: config.shape,
             has_next: false,
             start: end.lsn,
@@ -82,26 +83,25 @@ fn give_back_space(reader: &LogReader) -> Result<()> {
 /// batches in the cache for written, and no later sync writes them: batches that are not known to be durable are
 /// therefore written again.
 fn secure(reader: &LogReader) -> Result<()> {
-    let open = |header: &SegmentHeader| {
-        reader.config.volume.open(&segment::name(&reader.config, header.number), OpenMode::Write)
-    };
-    let Some((last, earlier)) = reader.plan.split_last() else { return reader.config.volume.sync() };
-    for header in earlier {
-        open(header)?.sync()?;
+    for (index, header) in reader.plan.iter().enumerate() {
+        let disk = reader.config.volume.open(&segment::name(&reader.config, header.number), OpenMode::Write)?;
+        write_again(reader, index, &disk)?;
+        disk.sync()?;
     }
-    let disk = open(last)?;
-    write_again(reader, &disk)?;
-    disk.sync()?;
     reader.config.volume.sync()
 }
 
-/// Writes those batches again that may not be durable. For this they are read from the file again. Each read is
-/// checked, because wrong bytes would overwrite a batch.
-fn write_again(reader: &LogReader, disk: &Arc<dyn Disk>) -> Result<()> {
+/// Writes those batches of a segment again that may not be durable, and its header if it may not be. For this the
+/// batches are read from the file again. Each read is checked, because wrong bytes would overwrite a batch.
+fn write_again(reader: &LogReader, index: usize, disk: &Arc<dyn Disk>) -> Result<()> {
+    let Some(header) = reader.plan.get(index) else { return Ok(()) };
     let mut window = FileWindow::new(disk.clone())?;
     let (mut buffer, mut begin) = (Vec::new(), 0);
-    let end_of_log = reader.offset();
-    for (batch, end) in reader.unsynced() {
+    let mut batches = reader.unsynced(index).peekable();
+    if batches.peek().is_some_and(|(first, _)| first.start == header.start) {
+        segment::write_header(&reader.config, &**disk, header)?;
+    }
+    while let Some((batch, end)) = batches.next() {
         if buffer.is_empty() {
             begin = batch.offset;
         }
@@ -109,7 +109,7 @@ fn write_again(reader: &LogReader, disk: &Arc<dyn Disk>) -> Result<()> {
         let bytes = window.get(batch.offset, len)?.unwrap_or_default();
         reader.check_again(&batch, bytes)?;
         buffer.extend_from_slice(bytes);
-        if buffer.len() >= STEP || end >= end_of_log {
+        if buffer.len() >= STEP || batches.peek().is_none() {
             disk.write_as(WriteKind::Log, begin, &buffer)?;
             buffer.clear();
         }

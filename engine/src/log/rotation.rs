@@ -1,21 +1,24 @@
 //! How the segments of a [`Log`] are begun, used again and removed.
 //!
-//! A segment that a checkpoint no longer needs becomes a **spare file**, and later a segment again. Each of these
-//! steps is durable before the next:
+//! A segment that a checkpoint no longer needs becomes a **spare file**, and later a segment again:
 //!
-//! 1. Both superblocks are written with the new redo point.
-//! 2. The header of the file is replaced by one that says that the file is spare.
-//! 3. The file gets the name of the new segment.
-//! 4. The old segment is synced up to its end, and the header of the new one is written.
-//! 5. Batches are written over the old content.
+//! 1. Both superblocks are written with the new redo point. They are durable before step 2.
+//! 2. The header of the file is replaced by one that says that the file is spare. It is durable before step 3.
+//! 3. The file gets the name of the new segment. The name is durable before step 4.
+//! 4. The header of the new segment is written, and batches are written over the old content.
+//! 5. The old segment is synced, and then the new one.
+//! 6. The header of the old segment says that another segment was begun after it.
 //!
-//! Batches can be appended to the old segment during steps 1 to 3. [`Log::prepare_segment`] does step 3. If there is no
-//! spare file that can be used, it creates a file and allocates the block of the header.
+//! [`Log::prepare_segment`] does step 3. If there is no spare file that can be used, it creates one.
+//! [`Log::switch_segment`] does step 4, which syncs nothing: a caller can hold a lock that commits take. The next
+//! thread that makes the log durable does steps 5 and 6, and [`Log::finish_rotation`] waits for them. Until then no
+//! batch of the new segment is durable, and no segment is begun after it.
 //!
-//! After a power cut between steps 2 and 4 the file is a spare file, whose name does not matter. After step 4, every
-//! batch that is left of an earlier segment is before the start of the new one, because a log uses only files that it
-//! wrote itself, in this epoch. A reader never reads such a batch as part of the log, and such a batch does not prove
-//! damage.
+//! After a power cut before step 5, the new segment can be on the device although batches at the end of the old one are
+//! not. Its header alone therefore does not prove that the old segment is complete: see `reader`. If the header is
+//! not on the device, a recovery finds a spare file. Every batch that an earlier segment has left in the file is before
+//! the start of the new one, because a log uses only files that it wrote itself, in this epoch. A reader never reads
+//! such a batch as part of the log, and such a batch does not prove damage.
 //!
 //! A recovery removes the spare files that it finds, and so does a clean close.
 
@@ -25,12 +28,11 @@ use super::group_commit::GroupCommit;
 use super::segment::{self, SEGMENT_HEADER, SegmentFile, SegmentHeader};
 use super::tail::{OldSegment, Tail};
 use super::writer::Log;
-use crate::base::watermark::Watermark;
 use crate::base::{Error, Lsn, Result, checksum::chained};
 use crate::io::{Disk, Opener};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// The maximum number of spare files.
 const MAX_SPARES: usize = 8;
@@ -140,7 +142,7 @@ impl Log {
     pub(crate) fn create_after(config: LogConfig, epoch: u32, start: Lsn, stale: &[u32]) -> Result<Log> {
         let chain = chained(config.seed(), &epoch.to_le_bytes());
         let number = segment::number_after(&config, stale.last().copied().unwrap_or(0))?;
-        let header = SegmentHeader { epoch, number, shape: config.shape, start, chain, has_next: false };
+        let header = SegmentHeader { epoch, number, previous: 0, shape: config.shape, start, chain, has_next: false };
         let log = Log::begin(config, header, Vec::new())?;
         log.remove(stale)?;
         Ok(log)
@@ -151,7 +153,8 @@ impl Log {
         let disk;
         (header.number, disk) = segment::create_empty(&config, header.number)?;
         config.volume.sync()?;
-        if let Err(error) = segment::write_header(&config, &*disk, &header) {
+        let written = segment::write_header(&config, &*disk, &header).and_then(|()| disk.sync());
+        if let Err(error) = written {
             // A file without a header is not a segment. If the removal also fails, an unused file remains, which
             // only occupies a number.
             let _ = config.volume.remove(&segment::name(&config, header.number));
@@ -164,6 +167,7 @@ impl Log {
             appended: AtomicU64::new(header.start.0),
             written: AtomicU64::new(0),
             begun_at: AtomicU64::new(0),
+            is_rotating: AtomicBool::new(false),
             group: GroupCommit::new(header.start),
             max_payload: AtomicUsize::new(MAX_PAYLOAD),
             rotation: Mutex::new(Rotation::new(segment::number_after(&config, header.number)?)),
@@ -172,13 +176,14 @@ impl Log {
         })
     }
 
-    /// Creates or renames the file of the next segment, and makes its name durable. [`Log::rotate`] then only syncs the
-    /// old segment, and writes and syncs a header. Call this function before you take a lock that commits also take.
+    /// Creates or renames the file of the next segment, durably. Call this function before you take a lock that commits
+    /// also take, and [`Log::switch_segment`] under that lock.
     ///
     /// # Errors
     /// [`Error::Poisoned`] if the log has been stopped. Any other error leaves the log as it was: there is no space for
     /// another file, for example, or the process has too many open files.
     pub fn prepare_segment(&self) -> Result<()> {
+        self.check_process()?;
         let mut rotation = self.rotation.lock();
         self.group.check()?;
         if rotation.prepared.is_none() {
@@ -187,27 +192,57 @@ impl Log {
         Ok(())
     }
 
-    /// Starts a new segment at the LSN of the next batch and returns that LSN. All bytes before it are then durable.
-    /// Appends continue meanwhile, except during the short switch.
+    /// Starts a new segment at the LSN of the next batch and returns that LSN. All bytes before it, and the segment,
+    /// are then durable. Appends continue meanwhile.
     ///
     /// # Errors
     /// [`Error::Poisoned`] if the log has been stopped. Any other error leaves the log in its segment, as for
     /// [`Log::prepare_segment`].
     pub fn rotate(&self) -> Result<Lsn> {
-        let mut rotation = self.rotation.lock();
-        // Syncs most of the log while other threads append. The second sync, during the switch, then has little to
-        // write.
-        self.make_durable(self.next_lsn())?;
-        let prepared = rotation.prepared.take();
-        let next = prepared.map_or_else(|| self.next_file(&mut rotation), Ok)?;
-        let number = next.number;
-        let rotated = self.change_to(next);
-        if rotated.is_err() {
-            // A file without the header of a segment is not one. If the removal also fails, an unused file remains,
-            // which only occupies a number.
-            let _ = self.remove_unused(number);
+        loop {
+            self.prepare_segment()?;
+            if let Some(start) = self.switch_segment()? {
+                self.finish_rotation(start)?;
+                return Ok(start);
+            }
+            // Another thread has used or removed the file, or is about to finish its rotation.
+            self.finish_rotation(self.next_lsn())?;
         }
-        rotated
+    }
+
+    /// Starts a new segment at the LSN of the next batch and returns that LSN, without a sync. Call
+    /// [`Log::finish_rotation`] after it. Returns `None` if [`Log::prepare_segment`] has prepared no file, another
+    /// caller has used or removed it, or the rotation before is not finished.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] if the log has been stopped, or if the header of the new segment cannot be written. Any
+    /// other error leaves the log in its segment: there is no space for the rest of the reservation.
+    pub fn switch_segment(&self) -> Result<Option<Lsn>> {
+        let mut rotation = self.rotation.lock();
+        self.group.check()?;
+        let mut tail = self.tail.lock();
+        if tail.before.is_some() {
+            return Ok(None);
+        }
+        let Some(next) = &rotation.prepared else { return Ok(None) };
+        let start = self.change_to(&mut tail, next)?;
+        rotation.prepared = None;
+        Ok(Some(start))
+    }
+
+    /// Waits until the segment that begins at `start`, and all bytes before it, are durable. Another thread may sync
+    /// them.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] if a sync fails, or if the log has been stopped.
+    pub fn finish_rotation(&self, start: Lsn) -> Result<()> {
+        self.check_process()?;
+        // A thread that has synced the segments can still be writing to the old one.
+        let is_finished = || self.group.durable() >= start && !self.is_rotating.load(Ordering::Acquire);
+        match self.group.wait_or_lead_until(is_finished)? {
+            Some(leader) => self.sync_as(leader),
+            None => Ok(()),
+        }
     }
 
     /// The file of the next segment, under its name, durably: a spare file, or a new one. Gives up the spare files that
@@ -249,10 +284,11 @@ impl Log {
 
     fn new_file(&self, rotation: &mut Rotation) -> Result<NextFile> {
         let (number, disk) = segment::create_empty(&self.config, rotation.next_number)?;
-        if let Err(error) = segment::allocate_header(&*disk) {
+        if let Err(error) = segment::write_spare(&self.config, &*disk, number) {
             let _ = self.config.volume.remove(&segment::name(&self.config, number));
             return Err(error);
         }
+        self.stop_unless(disk.sync())?;
         self.sync_folder()?;
         rotation.next_number = segment::number_after(&self.config, number)?;
         Ok(NextFile { disk, number, filled: 0 })
@@ -271,34 +307,36 @@ impl Log {
         }
     }
 
-    fn change_to(&self, NextFile { disk, number, filled }: NextFile) -> Result<Lsn> {
-        let leader = self.group.lead()?;
-        let mut tail = self.tail.lock();
+    /// Lets the log continue in another file. The header is written, but not synced.
+    fn change_to(&self, tail: &mut Tail, file: &NextFile) -> Result<Lsn> {
         let start = self.next_lsn();
-        let header = SegmentHeader { number, start, chain: tail.chain, ..tail.header };
-        let mut next = Tail::new(disk, header, filled, Vec::new());
+        let (number, previous) = (file.number, tail.header.number);
+        let header = SegmentHeader { number, previous, start, chain: tail.chain, ..tail.header };
+        let mut next = Tail::new(Arc::clone(&file.disk), header, file.filled, Vec::new());
         next.reserve(tail.promised.saturating_sub(tail.offset))?;
-        let synced = if start > self.group.durable() { tail.disk.sync() } else { Ok(()) };
-        // After the header may be on the device, the old segment must not grow beyond it.
-        if let Err(error) = synced.and_then(|()| segment::write_header(&self.config, &*next.disk, &header)) {
-            return Err(leader.fail(&error));
-        }
+        // After the header may be in the file, the old segment must not grow beyond its start.
+        self.stop_unless(segment::write_header(&self.config, &*next.disk, &header))?;
         next.old_segments = std::mem::take(&mut tail.old_segments);
-        let before = SegmentHeader { has_next: true, ..tail.header };
-        let (number, begun) = (before.number, Some(before));
-        next.old_segments.push(OldSegment { number, end: start, len: tail.offset, begun, cut: false });
-        let mut old = std::mem::replace(&mut *tail, next);
+        let begun = Some(SegmentHeader { has_next: true, ..tail.header });
+        let old = OldSegment { number: tail.header.number, end: start, len: tail.offset, begun, cut: false };
+        next.old_segments.push(old);
+        self.is_rotating.store(true, Ordering::Release);
+        let before = std::mem::replace(tail, next);
+        tail.before = Some(Box::new(before));
         self.begun_at.store(self.written(), Ordering::Release);
-        drop(tail);
-        leader.succeed(start);
-        // The old segment gets no more batches, so a failure here has no effect on the log.
-        if let Err(cause) = segment::write_has_next(&self.config, &*old.disk, &before) {
+        Ok(start)
+    }
+
+    /// Ends a segment that gets no more batches. It is durable, and so is the segment after it. A failure here has no
+    /// effect on the log.
+    pub(super) fn end_segment(&self, mut old: Tail) {
+        let header = SegmentHeader { has_next: true, ..old.header };
+        if let Err(cause) = segment::write_header(&self.config, &*old.disk, &header) {
             tracing::warn!(%cause, "cannot mark the old log segment; if the next one is lost, recovery does not detect it");
         }
         if let Err(cause) = old.give_back_reserved() {
             tracing::warn!(%cause, "a log segment keeps space that it does not need");
         }
-        Ok(start)
     }
 
     /// Removes the segments that end at or before `lsn`, the redo point of both superblocks, but never the current
@@ -372,15 +410,10 @@ impl Log {
     }
 
     /// Removes the file of a segment that was not begun. Another database may have a segment of this number, if it got
-    /// the name after this one was removed. A file without content does not show which log it belongs to: it is
-    /// removed.
+    /// the name after this one was removed.
     fn remove_unused(&self, number: u32) -> Result<()> {
         match segment::inspect(&self.config, number) {
-            Ok(SegmentFile::Spare | SegmentFile::Cut) => self.remove(&[number]),
-            // The write of the header returned an error, although it has written the header.
-            Ok(SegmentFile::Ours(header)) if header.epoch == self.epoch && header.start == self.next_lsn() => {
-                self.remove(&[number])
-            }
+            Ok(SegmentFile::Spare) => self.remove(&[number]),
             _ => Ok(()),
         }
     }
@@ -401,9 +434,9 @@ impl Log {
         self.stop_unless(self.config.volume.sync())
     }
 
-    /// Stops the log if a file or the folder could not be synced.
-    fn stop_unless(&self, synced: Result<()>) -> Result<()> {
-        synced.or_else(|error| {
+    /// Stops the log if a file or the folder could not be synced, or if it is not known what a header contains.
+    fn stop_unless(&self, done: Result<()>) -> Result<()> {
+        done.or_else(|error| {
             self.group.poison(error.first_cause());
             self.group.check()
         })

@@ -8,13 +8,18 @@
 //! | 12 | 4 | epoch |
 //! | 16 | 16 | database id |
 //! | 32 | 4 | segment number, as in the name |
-//! | 36 | 4 | shape: 0 packed, 1 sparse, 2 a spare file, which is no segment |
+//! | 36 | 1 | shape: 0 packed, 1 sparse, 2 a spare file, which is no segment; plus 4, see below |
+//! | 37 | 3 | the segment number minus that of the segment before; 0 in the first segment of an epoch |
 //! | 40 | 8 | start LSN |
 //! | 48 | 4 | chain value at the start: the checksum of the batch before |
 //! | 52 | 4 | checksum of bytes 0 to 52 |
 //!
+//! The 4 in the shape says that another segment was begun after this one, and that all of this one and the header of
+//! the other one were durable.
+//!
 //! The rest of the first device block is zero. Batches begin at [`SEGMENT_HEADER`]. In a spare file epoch, start LSN
-//! and chain value are zero, and the bytes after the header belong to an earlier segment.
+//! and chain value are zero. The bytes after its header belong to an earlier segment, or to the one that it was to
+//! become.
 
 use super::window::FileWindow;
 use super::{DEVICE_BLOCK, LogConfig, LogShape};
@@ -30,8 +35,11 @@ const MAGIC: u64 = u64::from_le_bytes(*b"DURALOG\n");
 const VERSION: u32 = 1;
 /// The shape of a spare file.
 const SPARE: u32 = 2;
-/// The bit of the shape of a segment after which another one was begun.
+/// The bit of the shape of a segment that is durable and after which another one was begun.
 const HAS_NEXT: u32 = 4;
+/// The bits of the shape in the field that it shares with the distance to the segment before.
+const SHAPE_BITS: u32 = 8;
+const SHAPE_MASK: u32 = (1 << SHAPE_BITS) - 1;
 const CHECKED: usize = 52;
 const USED: usize = 56;
 
@@ -40,10 +48,12 @@ const USED: usize = 56;
 pub(super) struct SegmentHeader {
     pub(super) epoch: u32,
     pub(super) number: u32,
+    /// The number of the segment before it in its epoch; 0 if there is none.
+    pub(super) previous: u32,
     pub(super) shape: LogShape,
     pub(super) start: Lsn,
     pub(super) chain: u32,
-    /// Another segment of this epoch was begun after it, so the log does not end in it.
+    /// Another segment of this epoch was begun after it. All of this one and the header of the other one were durable.
     pub(super) has_next: bool,
 }
 
@@ -52,11 +62,12 @@ pub(super) struct SegmentHeader {
 pub(super) enum SegmentFile {
     /// A segment of this database.
     Ours(SegmentHeader),
-    /// A file of this database that was a segment and will be one again. It contains no valid batch.
+    /// A file of this database that was a segment, or that is ready to become one. Batches in it were never
+    /// acknowledged, or are no longer needed.
     Spare,
     /// A valid segment, or spare file, of another database.
     Foreign,
-    /// No valid header, and only zeros after it: the power failed before the header was durable. Batches are appended
+    /// No valid header, and only zeros after it: the power failed before any header was durable. Batches are appended
     /// only later, so nothing is lost.
     Cut,
     /// No valid header, but content after it: the header was damaged later.
@@ -102,22 +113,23 @@ pub(super) fn create_empty(config: &LogConfig, mut number: u32) -> Result<(u32, 
     }
 }
 
-/// Allocates the block of the header in an empty file. A file system that overwrites allocated blocks in place then has
-/// space for the header. A reservation is not enough, because not every file system has reservations.
-pub(super) fn allocate_header(disk: &dyn Disk) -> Result<()> {
-    disk.write_as(WriteKind::Log, 0, &[0; HEADER_BLOCK])
+/// Makes an empty file the spare file `number`. It is durable once the caller has synced it. On a file system that
+/// overwrites allocated blocks in place there is then space for the header of a segment. A reservation is not enough,
+/// because not every file system has reservations.
+pub(super) fn write_spare(config: &LogConfig, disk: &dyn Disk, number: u32) -> Result<()> {
+    let shape = config.shape;
+    let header = SegmentHeader { epoch: 0, number, previous: 0, shape, start: Lsn::ZERO, chain: 0, has_next: false };
+    write_fields(config, disk, &header, SPARE)
 }
 
-/// Writes and syncs the header that makes an empty or a spare file a segment. It is in one sector, so a power cut
-/// leaves the old bytes or the new header.
+/// Writes the header that makes an empty or a spare file a segment. It is in one sector, so a power cut leaves the old
+/// bytes or the new header. It is durable once the caller has synced it.
 pub(super) fn write_header(config: &LogConfig, disk: &dyn Disk, header: &SegmentHeader) -> Result<()> {
-    write_fields(config, disk, header, header.shape as u32)?;
-    disk.sync()
-}
-
-/// Writes to the header of a segment that another one was begun after it. The other one must be durable.
-pub(super) fn write_has_next(config: &LogConfig, disk: &dyn Disk, header: &SegmentHeader) -> Result<()> {
-    write_fields(config, disk, header, header.shape as u32 | HAS_NEXT)
+    let has_next = if header.has_next { HAS_NEXT } else { 0 };
+    // Numbers are left out only if files with these names exist, so the distance fits.
+    let distance = if header.previous == 0 { 0 } else { header.number.saturating_sub(header.previous) };
+    let distance = distance.checked_mul(1 << SHAPE_BITS).unwrap_or(0);
+    write_fields(config, disk, header, header.shape as u32 | has_next | distance)
 }
 
 /// Makes the segment `segment` a spare file of at most `most` bytes; `None` if the file is not this segment. It is
@@ -137,8 +149,7 @@ pub(super) fn make_spare(
     }
     let len = disk.size()?.min(most);
     disk.resize(len)?;
-    let header = SegmentHeader { epoch: 0, start: Lsn::ZERO, chain: 0, ..*segment };
-    write_fields(config, &*disk, &header, SPARE)?;
+    write_spare(config, &*disk, segment.number)?;
     Ok(Some((disk, len)))
 }
 
@@ -203,8 +214,10 @@ fn inspect_disk(config: &LogConfig, disk: Arc<dyn Disk>, number: u32) -> Result<
     let without_content = if may_be_one { SegmentFile::Cut } else { SegmentFile::Other };
     let Some(block) = window.get(0, USED)? else { return Ok(without_content) };
     let sound = checksum(bytes::slice(block, 0, CHECKED)) == bytes::get_u32(block, CHECKED);
-    let has_next = bytes::get_u32(block, 36) & HAS_NEXT != 0;
-    let shape = match bytes::get_u32(block, 36) & !HAS_NEXT {
+    let (shape, distance) = (bytes::get_u32(block, 36) & SHAPE_MASK, bytes::get_u32(block, 36) >> SHAPE_BITS);
+    let is_spare = shape == SPARE;
+    let has_next = shape & HAS_NEXT != 0;
+    let shape = match shape & !HAS_NEXT {
         0 => Some(LogShape::Packed),
         1 => Some(LogShape::Sparse),
         _ => None,
@@ -220,13 +233,14 @@ fn inspect_disk(config: &LogConfig, disk: Arc<dyn Disk>, number: u32) -> Result<
         }
         // The number in its header can differ from the one in its name, because a spare file is renamed before its
         // header is written.
-        if bytes::get_u32(block, 36) == SPARE {
+        if is_spare {
             return Ok(SegmentFile::Spare);
         }
         if let Some(shape) = shape.filter(|_| bytes::get_u32(block, 32) == number) {
             return Ok(SegmentFile::Ours(SegmentHeader {
                 epoch: bytes::get_u32(block, 12),
                 number,
+                previous: if distance == 0 { 0 } else { number.saturating_sub(distance) },
                 shape,
                 start: Lsn(bytes::get_u64(block, 40)),
                 chain: bytes::get_u32(block, 48),

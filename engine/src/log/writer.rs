@@ -2,12 +2,11 @@
 //! recovery, `group_commit` decides which thread syncs.
 //!
 //! Locks, in the order in which they are taken: the rotation, the role of the leader, the tail. The tail is locked for
-//! one write, and never for a sync, with one exception: no batch may be appended between the sync of the old segment
-//! and the start of the new one.
+//! one write, and never for a sync.
 
 use super::LogConfig;
 use super::batch::{BATCH_HEADER, BatchBuffer, HeaderFields, MAX_PAYLOAD};
-use super::group_commit::GroupCommit;
+use super::group_commit::{GroupCommit, Leader};
 use super::rotation::Rotation;
 use super::tail::Tail;
 use crate::base::watermark::Watermark;
@@ -15,7 +14,7 @@ use crate::base::{Error, Lsn, Result};
 use crate::io::Opener;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// Batches count as synced often if less than this many bytes of the log are not durable.
 const OFTEN: u64 = 256 << 10;
@@ -32,6 +31,8 @@ pub struct Log {
     pub(super) written: AtomicU64,
     /// The value of `written` from which [`Log::segment_bytes`] counts.
     pub(super) begun_at: AtomicU64,
+    /// True from the switch to a segment until the segment before it is ended.
+    pub(super) is_rotating: AtomicBool,
     pub(super) group: GroupCommit,
     /// The maximum length of a payload.
     pub(super) max_payload: AtomicUsize,
@@ -121,6 +122,41 @@ impl Log {
         Ok(end)
     }
 
+    /// An error in a child process: the thread that leads may be one of the parent.
+    pub(super) fn check_process(&self) -> Result<()> {
+        if self.opener.is_this() {
+            return Ok(());
+        }
+        Err(Error::Forked { path: self.config.volume.path(&self.config.prefix) })
+    }
+
+    /// Makes everything durable that is appended now. After the start of a segment, this needs two syncs.
+    pub(super) fn sync_as(&self, leader: Leader<'_>) -> Result<()> {
+        let (before, disk, end) = {
+            let mut tail = self.tail.lock();
+            self.written.fetch_add(tail.end_flush(), Ordering::AcqRel);
+            let before = tail.before.as_ref().map(|before| (Arc::clone(&before.disk), tail.header.start));
+            (before, Arc::clone(&tail.disk), self.next_lsn())
+        };
+        let synced = match &before {
+            // A sync that began before the switch may have synced all of it.
+            Some((before, end)) if self.group.durable() < *end => before.sync().and_then(|()| disk.sync()),
+            _ => disk.sync(),
+        };
+        if let Err(error) = synced {
+            return Err(leader.fail(&error));
+        }
+        leader.succeed(end);
+        let ended = before.and_then(|_| self.tail.lock().before.take());
+        if let Some(old) = ended {
+            leader.notify();
+            // Before this thread gives up the role: after that, the old segment can become a spare file.
+            self.end_segment(*old);
+            self.is_rotating.store(false, Ordering::Release);
+        }
+        Ok(())
+    }
+
     /// Reserves space, so that appending `bytes` (batch headers included) does not fail on a full device, if the file
     /// system supports it. The reservation holds until that many bytes have been appended, across flushes and
     /// rotations. There is one reservation, for one writer: a new one replaces it.
@@ -173,22 +209,8 @@ impl Watermark for Log {
             let expected = format!("at most {}, the end of the log", self.next_lsn());
             return Err(Error::Option { option: "lsn to make durable", value: lsn.to_string(), expected });
         }
-        // The thread that leads may be one of the parent process.
-        if !self.opener.is_this() {
-            return Err(Error::Forked { path: self.config.volume.path(&self.config.prefix) });
-        }
+        self.check_process()?;
         let Some(leader) = self.group.wait_or_lead(lsn)? else { return Ok(false) };
-        let (disk, end) = {
-            let mut tail = self.tail.lock();
-            self.written.fetch_add(tail.end_flush(), Ordering::AcqRel);
-            (Arc::clone(&tail.disk), self.next_lsn())
-        };
-        match disk.sync() {
-            Ok(()) => {
-                leader.succeed(end);
-                Ok(true)
-            }
-            Err(error) => Err(leader.fail(&error)),
-        }
+        self.sync_as(leader).map(|()| true)
     }
 }

@@ -1,14 +1,14 @@
 //! Checkpoints: after a checkpoint, recovery starts from the checkpoint's redo point, and the log before it is removed.
 //!
 //! A checkpoint is fuzzy: commits continue during it. It holds the apply lock only for two short steps: to start a new
-//! log segment, and to freeze the store between two batches. While a large transaction is applied, the log stays
-//! in its segment.
+//! log segment, and to freeze the store between two batches. It syncs nothing while it holds this lock. While a large
+//! transaction is applied, the log stays in its segment.
 //!
 //! A checkpoint does these steps:
 //!
 //! 1. It creates or renames the file of a new log segment, and starts the segment. Its start is the next redo point.
-//!    While the segment is started, commits wait for two syncs: of the end of the old segment, and of the header of the
-//!    new one.
+//!    Then it syncs the old segment and the new one. A commit that must be durable waits for these syncs, as it does
+//!    for those of any other thread.
 //! 2. It flushes the pages that were dirty before.
 //! 3. The store writes the data with which it finds its pages, and syncs.
 //! 4. It writes the two superblocks, the older one first, and syncs after each.
@@ -89,28 +89,26 @@ impl Engine {
 
     fn take_checkpoint(&self, store: &dyn PageStore) -> Result<LogRotation> {
         let log = self.log()?;
-        // Most of the log becomes durable before the apply lock is taken, so that commits wait for it only briefly.
-        self.sync_log(log)?;
-        if !self.checkpoints.begun_segment.load(Ordering::Acquire) {
-            self.prepare_segment(log)?;
-        }
+        let begins = !self.checkpoints.begun_segment.load(Ordering::Acquire);
+        let prepared = if begins { self.prepare_segment(log)? } else { LogRotation::Rotated };
         let (rotation, redo, unfinished) = {
             let _between_batches = self.apply.lock();
             // The value from this moment is used: the transaction may end in memory before its end is durable.
             let unfinished = Lsn(self.unfinished.load(Ordering::Acquire));
             let (rotation, redo) = match unfinished {
-                Lsn::MAX if !self.checkpoints.begun_segment.load(Ordering::Acquire) => {
-                    let (rotation, redo) = self.rotate(log)?;
+                Lsn::MAX if begins => {
+                    let (rotation, redo) = self.switch_segment(log, prepared)?;
                     self.checkpoints.begun_segment.store(rotation == LogRotation::Rotated, Ordering::Release);
                     (rotation, redo)
                 }
                 // No segment can be removed until the large transaction ends. The current segment has room for the rest
                 // of that transaction.
-                _ => (LogRotation::Rotated, self.sync_log(log)?),
+                _ => (LogRotation::Rotated, log.appended()),
             };
             self.redo_work.begin(log.written());
             (rotation, redo, unfinished)
         };
+        self.finish_rotation(log, redo)?;
         self.pool.flush_before_while(redo, || self.check_poison())?;
         let redo = redo.min(unfinished);
         self.finish_store(store, Some(redo))?;
@@ -131,41 +129,45 @@ impl Engine {
         Ok(rotation)
     }
 
-    /// Makes the file of the next log segment ready, so that commits do not wait for it. An error that does not
-    /// stop the log is ignored here: [`Engine::rotate`] tries again and reports it.
-    fn prepare_segment(&self, log: &Log) -> Result<()> {
+    /// Makes the file of the next log segment ready. The result is not [`LogRotation::Rotated`] if there is none.
+    fn prepare_segment(&self, log: &Log) -> Result<LogRotation> {
         match log.prepare_segment() {
-            Err(cause @ Error::Poisoned { .. }) => {
-                self.poison(&cause);
-                Err(cause)
-            }
-            _ => Ok(()),
+            Ok(()) => Ok(LogRotation::Rotated),
+            Err(cause) => self.stay_in_segment(cause),
         }
     }
 
-    /// Lets the log continue in a new segment. If none can be begun, it stays in the old one. Also returns an LSN from
-    /// which a recovery can read, and before which all is durable: the start of the new segment, or the end of the log.
-    /// The caller must hold the apply lock.
-    fn rotate(&self, log: &Log) -> Result<(LogRotation, Lsn)> {
-        let rotation = match log.rotate() {
-            Ok(start) => return Ok((LogRotation::Rotated, start)),
-            Err(cause @ Error::Poisoned { .. }) => {
-                self.poison(&cause);
-                return Err(cause);
-            }
-            Err(cause) => {
-                tracing::warn!(%cause, "cannot begin a log segment: the log continues in the old one");
-                if matches!(cause, Error::Full { .. }) { LogRotation::Stuck } else { LogRotation::Postponed }
-            }
+    /// Lets the log continue in the segment that [`Engine::prepare_segment`] has `prepared`. If this is not possible,
+    /// it stays in the old one. Also returns an LSN from which a recovery can read: the start of the new segment, or
+    /// the end of the log. Call [`Engine::finish_rotation`] with it. The caller must hold the apply lock: nothing is
+    /// synced.
+    fn switch_segment(&self, log: &Log, prepared: LogRotation) -> Result<(LogRotation, Lsn)> {
+        let rotation = match prepared {
+            LogRotation::Rotated => match log.switch_segment() {
+                Ok(Some(start)) => return Ok((LogRotation::Rotated, start)),
+                // Another thread has removed the file, because the device is full. Each rotation is finished: this
+                // thread holds `checkpoints.succeeded`.
+                Ok(None) => LogRotation::Stuck,
+                Err(cause) => self.stay_in_segment(cause)?,
+            },
+            LogRotation::Stuck | LogRotation::Postponed => prepared,
         };
-        Ok((rotation, self.sync_log(log)?))
+        Ok((rotation, log.appended()))
     }
 
-    /// Makes the log durable up to the end that it has now, and returns that LSN.
-    fn sync_log(&self, log: &Log) -> Result<Lsn> {
-        let end = log.appended();
-        log.make_durable(end).inspect_err(|cause| self.poison(cause))?;
-        Ok(end)
+    /// The log stays in its segment, unless `cause` has stopped it.
+    fn stay_in_segment(&self, cause: Error) -> Result<LogRotation> {
+        if let Error::Poisoned { .. } | Error::Forked { .. } = cause {
+            self.poison(&cause);
+            return Err(cause);
+        }
+        tracing::warn!(%cause, "cannot begin a log segment: the log continues in the old one");
+        Ok(if matches!(cause, Error::Full { .. }) { LogRotation::Stuck } else { LogRotation::Postponed })
+    }
+
+    /// Makes the log durable up to `redo`, and the segment that begins there.
+    fn finish_rotation(&self, log: &Log, redo: Lsn) -> Result<()> {
+        log.finish_rotation(redo).inspect_err(|cause| self.poison(cause))
     }
 
     /// The bytes after which a segment is long enough.
@@ -196,20 +198,20 @@ impl Engine {
         let _no_checkpoint = self.checkpoints.succeeded.lock();
         self.check_poison()?;
         let log = self.log()?;
-        // Most of the log becomes durable before the apply lock is taken, so that commits wait for it only briefly.
-        self.sync_log(log)?;
-        self.prepare_segment(log)?;
-        let _between_batches = self.apply.lock();
-        // Another thread may have begun a segment, or its transaction may need the room that is reserved in this one.
-        if !self.is_segment_long() {
-            return Ok(false);
-        }
-        let (rotation, _) = self.poison_on_panic("it began a log segment", || self.rotate(log))?;
+        let prepared = self.prepare_segment(log)?;
+        let rotated = self.poison_on_panic("it began a log segment", || {
+            let _between_batches = self.apply.lock();
+            // The transaction of another thread may need the room that is reserved in this segment.
+            if self.is_segment_long() { self.switch_segment(log, prepared).map(Some) } else { Ok(None) }
+        });
+        let Some((rotation, start)) = rotated? else { return Ok(false) };
         if rotation != LogRotation::Rotated {
             // The next attempt is made when the log has grown by `Engine::segment_bytes` again.
             log.postpone_rotation();
+            return Ok(false);
         }
-        Ok(rotation == LogRotation::Rotated)
+        self.finish_rotation(log, start)?;
+        Ok(true)
     }
 
     /// Removes the spare files, and keeps none during `work`, which needs their space.
@@ -250,9 +252,6 @@ impl Engine {
         if !self.has_many_superseded_images() {
             return Ok(());
         }
-        let log = self.log()?;
-        // Most of it before the apply lock is taken.
-        self.sync_log(log)?;
         let taken = self.poison_on_panic("it took a checkpoint of the places", || self.finish_store(store, None));
         taken.inspect_err(|cause| self.poison_if_unsynced(cause))?;
         self.move_end(store);

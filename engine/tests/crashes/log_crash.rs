@@ -136,6 +136,8 @@ impl Database {
             'b' => database.append(9000),
             's' => database.sync(),
             'r' => database.log.rotate().map(|_| database.acknowledge()),
+            // The next sync or rotation finishes this one. Until then, another `w` has no effect.
+            'w' => database.log.prepare_segment().and_then(|()| database.log.switch_segment()).map(drop),
             'v' => database.log.reserve(20_000),
             'g' => database.log.give_back_reservation(),
             'f' => database.log.remove_spares().map(|()| database.log.keep_spares(SPARE)),
@@ -207,7 +209,7 @@ fn run(mut database: Database, script: &str) -> Database {
     database
 }
 
-const SCRIPTS: [&str; 6] = [
+const SCRIPTS: [&str; 9] = [
     "aasabsaarasac",
     "aksakabsraakcasa",
     "asxaabsxacvax",
@@ -215,8 +217,12 @@ const SCRIPTS: [&str; 6] = [
     // Segments are used again: after longer and shorter ones, and with torn tails over old content.
     "bacabsarbcasacsaakasca",
     "vbscvascasgacfbcascax",
+    // The log continues in a new segment. Neither this segment nor the old one is durable yet.
+    "aawabsawbwascaawak",
+    "abwkawbakasbcawcwa",
+    "vbwcbawascsawbxawab",
 ];
-const AFTERWARDS: [&str; 3] = ["aasca", "kabs", "casx"];
+const AFTERWARDS: [&str; 4] = ["aasca", "kabs", "casx", "awbksa"];
 const SHAPES: [LogShape; 2] = [LogShape::Packed, LogShape::Sparse];
 
 fn try_cut(volume: &FailingVolume, cut: Cut, shape: LogShape, possible: &[Vec<u8>], life: u8) -> Option<Database> {
@@ -301,7 +307,7 @@ fn histories_that_reuse_segments_keep_acknowledged_records() {
             let letters: Vec<char> = letters.chars().collect();
             (0..len).map(|_| letters[rng.usize(..letters.len())]).collect()
         };
-        let (before, after) = (script(30, "aaaabbssscccccrvgfkx"), script(8, "aabsccck"));
+        let (before, after) = (script(30, "aaaabbssscccccrwwvgfkx"), script(8, "aabwsccck"));
         let shape = SHAPES[seed as usize % 2];
         let first = run(Database::create(FailingVolume::new(seed), shape), &before);
         again += reused(&first.volume);
@@ -363,6 +369,44 @@ fn rotations_during_appends_lose_no_batch_at_a_power_cut() {
         while let Some(found) = reader.next().unwrap_or_else(|error| panic!("{cut:?}: {error}")) {
             assert_eq!(found.payload, batch(number));
             number += 1;
+        }
+    }
+}
+
+/// Threads append, sync and begin segments at the same time.
+#[test]
+fn syncs_during_rotations_lose_no_batch_at_a_power_cut() {
+    for shape in SHAPES {
+        let volume = FailingVolume::new(6);
+        let log = Log::create(config(&volume, shape), 1, Lsn(0)).unwrap();
+        let batch = |number: usize| number.to_le_bytes().repeat(1 + number % 40);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..200 {
+                    let end = log.append(1, &batch(number)).unwrap();
+                    if number % 3 != 0 {
+                        log.make_durable(end).unwrap();
+                        volume.mark(end.0);
+                    }
+                }
+            });
+            for _ in 0..20 {
+                log.prepare_segment().unwrap();
+                if let Some(start) = log.switch_segment().unwrap() {
+                    log.finish_rotation(start).unwrap();
+                }
+            }
+        });
+        for cut in volume.cuts(1) {
+            let durable = Lsn(volume.last_mark_before(cut.event).unwrap_or(0));
+            let after = volume.crash(cut);
+            let from = LogPosition { lsn: Lsn(0), epoch: 1 };
+            let Some(mut reader) = log::read(config(&after, shape), from, durable).unwrap() else { continue };
+            let mut number = 0;
+            while let Some(found) = reader.next().unwrap_or_else(|error| panic!("{cut:?}: {error}")) {
+                assert_eq!(found.payload, batch(number));
+                number += 1;
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Promise: between two checkpoints the log is in several segments, later segments are written to the files of earlier
 //! ones, and all files of the log together take little more than `Builder::checkpoint_bytes`.
 
+use crate::workload::stores::STORES;
 use duramen::io::{MemoryVolume, OpenMode, Volume};
 use duramen::{Builder, Database, Durability, Result, TableDef};
 use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, HookedVolume, Hooks, Trigger};
@@ -63,38 +64,37 @@ fn segments_are_used_again_and_the_log_takes_little_more_than_between_two_checkp
     Ok(())
 }
 
-/// Makes a commit in another thread while a log file is renamed, and again while the new name is made durable.
+/// Makes a commit in another thread during each renaming and each sync of the maintenance.
 #[derive(Debug, Default)]
 struct CommitsBeside {
     db: OnceLock<Weak<Database>>,
-    /// A file of the log has got a name that is not durable.
-    renamed: AtomicBool,
-    commits: AtomicU64,
+    maintaining: AtomicBool,
+    renamings: AtomicU64,
+    syncs: AtomicU64,
 }
 
 impl CommitsBeside {
-    fn commit(&self) {
+    fn commit(&self, during: &str, counter: &AtomicU64) {
         let Some(db) = self.db.get().and_then(Weak::upgrade) else { return };
+        if !self.maintaining.load(Ordering::Relaxed) {
+            return;
+        }
         let (done, is_done) = mpsc::channel();
         std::thread::spawn(move || done.send(put(&db, 1, &[1])));
-        is_done.recv_timeout(Duration::from_secs(60)).expect("a commit waits for the file of a segment").unwrap();
-        self.commits.fetch_add(1, Ordering::Relaxed);
+        let committed = is_done.recv_timeout(Duration::from_secs(60));
+        committed.unwrap_or_else(|_| panic!("a commit waits during {during}")).unwrap();
+        counter.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl Hooks for CommitsBeside {
     fn before_rename(&self, from: &str, _: &str) -> Result<()> {
-        if from.starts_with("t.duramen-log.") {
-            self.renamed.store(true, Ordering::Relaxed);
-            self.commit();
-        }
+        self.commit(&format!("the renaming of {from}"), &self.renamings);
         Ok(())
     }
 
     fn before_sync(&self, name: Option<&str>) -> Result<()> {
-        if name.is_none() && self.renamed.swap(false, Ordering::Relaxed) {
-            self.commit();
-        }
+        self.commit(&format!("the sync of {}", name.unwrap_or("the folder")), &self.syncs);
         Ok(())
     }
 }
@@ -107,19 +107,24 @@ fn put(db: &Database, key: u32, value: &[u8]) -> Result<()> {
 }
 
 #[test]
-fn commits_do_not_wait_for_the_file_of_the_next_segment() -> Result<()> {
-    let hooks = Arc::new(CommitsBeside::default());
-    let hooked = Arc::new(HookedVolume::new(Arc::new(MemoryVolume::new()), hooks.clone()));
-    let options = Database::builder().cache(1 << 20).checkpoint_bytes(CHECKPOINT_BYTES).background(false);
-    let db = Arc::new(options.create_on(hooked, NAME)?);
-    hooks.db.set(Arc::downgrade(&db)).expect("it is set once");
-    for number in 0..30_000u32 {
-        put(&db, number % 1000, &[number as u8; 1000])?;
-        if number % 20 == 0 {
-            while db.maintain()? {}
+fn commits_do_not_wait_for_the_syncs_of_the_maintenance() -> Result<()> {
+    for store in STORES {
+        let hooks = Arc::new(CommitsBeside::default());
+        let hooked = Arc::new(HookedVolume::new(Arc::new(MemoryVolume::new()), hooks.clone()));
+        let options = Database::builder().store(store).checkpoint_bytes(CHECKPOINT_BYTES).background(false);
+        let db = Arc::new(options.create_on(hooked, NAME)?);
+        hooks.db.set(Arc::downgrade(&db)).expect("it is set once");
+        for number in 0..30_000u32 {
+            put(&db, number % 1000, &[number as u8; 1000])?;
+            if number % 20 == 0 {
+                hooks.maintaining.store(true, Ordering::Relaxed);
+                while db.maintain()? {}
+                hooks.maintaining.store(false, Ordering::Relaxed);
+            }
         }
+        let (renamings, syncs) = (hooks.renamings.load(Ordering::Relaxed), hooks.syncs.load(Ordering::Relaxed));
+        assert!(renamings >= 8 && syncs >= 50, "{renamings} renamings, {syncs} syncs");
     }
-    assert!(hooks.commits.load(Ordering::Relaxed) >= 8);
     Ok(())
 }
 

@@ -248,6 +248,155 @@ fn a_recovery_does_not_cut_the_log_where_reads_were_wrong() {
     }
 }
 
+/// A log of three batches. The last one is in a segment that was begun, and not synced, after the second one. Only the
+/// first one is durable. Returns the start of the second one, too.
+fn with_segment_just_begun(shape: LogShape) -> (TestVolume, Log, Lsn) {
+    let volume = TestVolume::default();
+    let log = Log::create(config(&volume, shape), 1, Lsn(0)).unwrap();
+    log.make_durable(log.append(1, b"first").unwrap()).unwrap();
+    let second = log.next_lsn();
+    log.append(1, &[2; 300]).unwrap();
+    log.prepare_segment().unwrap();
+    assert_eq!(log.switch_segment().unwrap(), Some(log.next_lsn()));
+    log.append(1, b"third").unwrap();
+    assert_eq!(log.durable(), second);
+    (volume, log, second)
+}
+
+/// The offset of the second batch of [`with_segment_just_begun`] in the first segment.
+fn offset_of(volume: &TestVolume, start: Lsn) -> usize {
+    let bytes = volume.bytes(&segment_name(1));
+    bytes[4096..].windows(8).position(|bytes| bytes == start.0.to_le_bytes()).unwrap() + 4096
+}
+
+#[test]
+fn a_torn_tail_before_a_segment_that_was_just_begun_ends_the_log() -> Result<()> {
+    for shape in SHAPES {
+        let (volume, _, second) = with_segment_just_begun(shape);
+        let at_second = offset_of(&volume, second);
+        let whole = volume.bytes(&segment_name(1));
+        volume.set_bytes(&segment_name(1), whole[..at_second + 100].to_vec());
+        assert_eq!(read_all(config(&volume, shape), at(Lsn(0), 1))?, [b"first"]);
+        let log = Log::resume(read(config(&volume, shape), at(Lsn(0), 1), Lsn::ZERO)?.expect("a log"))?;
+        assert_eq!(log.next_lsn(), second);
+        log.append(1, b"other")?;
+        assert_eq!(read_all(config(&volume, shape), at(Lsn(0), 1))?, [b"first", b"other"]);
+        log.make_durable(log.next_lsn())?;
+        log.remove_before(second)?;
+        assert_eq!(volume.names(), [segment_name(3)], "no segment of the lost end stays");
+        assert_eq!(read_all(config(&volume, shape), at(second, 2))?, [b"other"]);
+    }
+    Ok(())
+}
+
+/// Each of these proves that the second batch was durable: the mark in the header of its segment, a batch that was
+/// written later, and a segment that was begun later.
+#[test]
+fn damage_before_a_segment_is_found_if_anything_proves_that_the_end_was_durable() -> Result<()> {
+    for shape in SHAPES {
+        for proof in ["mark", "batch", "segment"] {
+            let (volume, log, second) = with_segment_just_begun(shape);
+            let unmarked = volume.bytes(&segment_name(1));
+            log.finish_rotation(log.next_lsn())?;
+            match proof {
+                "batch" => drop(log.append(1, b"fourth")?),
+                "segment" => drop(log.rotate()?),
+                _ => {}
+            }
+            let at_second = offset_of(&volume, second);
+            let mut damaged = if proof == "mark" { volume.bytes(&segment_name(1)) } else { unmarked };
+            damaged[at_second + 100] ^= 1;
+            volume.set_bytes(&segment_name(1), damaged);
+            let (found, end) = read_some(config(&volume, shape), at(Lsn(0), 1));
+            assert_eq!(found, [b"first"], "{proof}");
+            assert!(matches!(end, Err(Error::CorruptLog { lsn, .. }) if lsn == second), "{proof}: {end:?}");
+        }
+    }
+    Ok(())
+}
+
+/// A segment in the middle is missing or has a damaged header, and the mark that the power cut may lose is lost.
+#[test]
+fn a_missing_segment_before_an_empty_one_is_damage() -> Result<()> {
+    for shape in SHAPES {
+        for is_empty in [false, true] {
+            let volume = TestVolume::default();
+            let log = Log::create(config(&volume, shape), 1, Lsn(0))?;
+            log.append(1, b"first")?;
+            let unmarked = volume.bytes(&segment_name(1));
+            let second = log.rotate()?;
+            if !is_empty {
+                log.append(1, b"second")?;
+            }
+            log.rotate()?;
+            volume.set_bytes(&segment_name(1), unmarked);
+            let mut header = volume.bytes(&segment_name(2));
+            header[40] ^= 1;
+            header.resize(header.len().max(5000), 1);
+            let damaged = volume.fork();
+            damaged.set_bytes(&segment_name(2), header);
+            volume.remove(&segment_name(2))?;
+            for volume in [volume, damaged] {
+                if is_empty {
+                    // Nothing is lost.
+                    assert_eq!(read_all(config(&volume, shape), at(Lsn(0), 1))?, [b"first"]);
+                    continue;
+                }
+                let (found, end) = read_some(config(&volume, shape), at(Lsn(0), 1));
+                assert_eq!(found, [b"first"]);
+                assert!(matches!(end, Err(Error::CorruptLog { lsn, .. }) if lsn == second), "{end:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_lost_write_of_the_header_of_a_segment_is_found_if_a_later_batch_was_written_after_a_sync() -> Result<()> {
+    for shape in SHAPES {
+        let (volume, log, _) = with_segment_just_begun(shape);
+        let start = log.next_lsn().0 - (BATCH_HEADER + b"third".len()) as u64;
+        let unmarked = volume.bytes(&segment_name(1));
+        let without_header = |volume: &TestVolume| {
+            let fork = volume.fork();
+            let empty = TestVolume::default();
+            let log = Log::create(config(&empty, shape), 1, Lsn(0)).unwrap();
+            log.prepare_segment().unwrap();
+            let mut bytes = empty.bytes(&segment_name(2));
+            bytes.extend_from_slice(&fork.bytes(&segment_name(2))[4096..]);
+            fork.set_bytes(&segment_name(1), unmarked.clone());
+            fork.set_bytes(&segment_name(2), bytes);
+            read_some(config(&fork, shape), at(Lsn(0), 1))
+        };
+        let (found, end) = without_header(&volume);
+        assert!(found.len() == 2 && end.is_ok(), "it was never synced: {end:?}");
+        log.make_durable(log.next_lsn())?;
+        let (found, end) = without_header(&volume);
+        assert!(found.len() == 2 && end.is_ok(), "nothing proves the sync: {end:?}");
+        log.append(1, b"fourth")?;
+        let (found, end) = without_header(&volume);
+        assert_eq!(found.len(), 2);
+        assert!(matches!(end, Err(Error::CorruptLog { lsn, .. }) if lsn.0 == start), "{end:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_recovery_does_not_cut_the_log_at_a_wrong_read_before_a_segment_that_was_just_begun() {
+    for shape in SHAPES {
+        for reads in [Some(2), Some(3), None] {
+            let (volume, _, second) = with_segment_just_begun(shape);
+            let at_second = offset_of(&volume, second) as u64;
+            let reader = read(config(&volume, shape), at(Lsn(0), 1), Lsn::ZERO).unwrap().unwrap();
+            volume.spoil(&segment_name(1), at_second + 40..at_second + 41, reads);
+            let resumed = Log::resume(reader).map(|log| log.next_lsn());
+            assert!(matches!(resumed, Err(Error::CorruptLog { lsn, .. }) if lsn == second), "{reads:?}: {resumed:?}");
+            assert_eq!(volume.names(), [segment_name(1), segment_name(2)], "{reads:?}");
+            assert_eq!(read_all(config(&volume, shape), at(Lsn(0), 1)).unwrap().len(), 3, "{reads:?}");
+        }
+    }
+}
+
 /// Both reads of a batch are wrong, and the bytes of the batches after it, which were read together with it.
 #[test]
 fn later_batches_are_searched_in_bytes_that_are_read_again() {

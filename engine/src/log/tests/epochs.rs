@@ -131,6 +131,8 @@ fn a_segment_that_does_not_follow_from_the_batch_before_is_damage() {
     let other = volume.fork();
     log.append(1, b"two").unwrap();
     let second = log.rotate().unwrap();
+    // It says that everything before it was durable.
+    log.append(1, b"three").unwrap();
     // The lengths and so the positions are equal. Only the chained checksums differ.
     let changed = resume(&other, at(Lsn(0), 1));
     changed.append(1, b"TWO").unwrap();

@@ -65,6 +65,32 @@ fn rotations_beside_commits_lose_nothing() {
 }
 
 #[test]
+fn a_switch_to_the_next_segment_syncs_nothing_and_the_next_sync_finishes_it() -> Result<()> {
+    let volume = TestVolume::default();
+    let log = Log::create(packed(&volume), 1, Lsn(0))?;
+    assert_eq!(log.switch_segment()?, None, "no file is ready");
+    log.make_durable(log.append(1, b"first")?)?;
+    let end = log.append(1, b"second")?;
+    log.prepare_segment()?;
+    let before = volume.syncs().len();
+    assert_eq!(log.switch_segment()?, Some(end));
+    log.append(1, b"third")?;
+    log.prepare_segment()?;
+    let prepared = volume.syncs().len();
+    assert_eq!(log.switch_segment()?, None, "the switch before is not finished");
+    assert_eq!((prepared - before, volume.syncs().len() - prepared), (1, 0), "only the next file is synced");
+    assert!(log.durable() < end);
+    log.make_durable(end)?;
+    assert_eq!(volume.syncs().len() - prepared, 2, "both segments");
+    assert_eq!(log.durable(), log.next_lsn());
+    log.finish_rotation(end)?;
+    assert_eq!(volume.syncs().len() - prepared, 2);
+    assert!(log.switch_segment()?.is_some());
+    assert_eq!(read_all(packed(&volume), at(Lsn(0), 1))?, [&b"first"[..], b"second", b"third"]);
+    Ok(())
+}
+
+#[test]
 fn after_a_failed_sync_nothing_later_is_acknowledged() {
     let volume = TestVolume::default();
     let log = Log::create(packed(&volume), 1, Lsn(0)).unwrap();
@@ -138,10 +164,10 @@ fn a_full_device_is_reported_before_anything_changes() {
     // The new segment must also have space for the rest of the reservation.
     volume.set_capacity(Some(4096 + 9_000));
     assert!(matches!(log.rotate(), Err(Error::Full { .. })));
-    assert_eq!(volume.names(), [segment_name(1)]);
+    assert_eq!(volume.names(), [segment_name(1), segment_name(2)], "the file stays ready");
     volume.set_capacity(Some(4096 + 10_000));
     assert_eq!(log.rotate().unwrap(), end);
-    assert_eq!(volume.names(), [segment_name(1), segment_name(3)]);
+    assert_eq!(volume.names(), [segment_name(1), segment_name(2)]);
     log.make_durable(log.append(1, &[2; 9_000]).unwrap()).unwrap();
     assert_eq!(read_all(packed(&volume), at(Lsn(0), 1)).unwrap(), [vec![1; 40_000], vec![2; 9_000]]);
 }
