@@ -205,11 +205,18 @@ struct Log {
     appended: AtomicU64,
     syncs: AtomicU64,
     fails: AtomicBool,
+    /// If it is not 0: after this number of questions for the durable LSN, another thread syncs the log.
+    other_sync_after: AtomicU64,
 }
 
 impl Watermark for Log {
     fn durable(&self) -> Lsn {
-        Lsn(self.durable.load(Ordering::SeqCst))
+        let durable = Lsn(self.durable.load(Ordering::SeqCst));
+        let less = |left: u64| left.checked_sub(1);
+        if self.other_sync_after.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less) == Ok(1) {
+            self.durable.store(self.appended().0, Ordering::SeqCst);
+        }
+        durable
     }
     fn appended(&self) -> Lsn {
         Lsn(self.appended.load(Ordering::SeqCst))

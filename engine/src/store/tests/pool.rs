@@ -13,6 +13,7 @@ on_each_store! {
     a_search_waits_for_a_clean_frame_in_use_when_the_log_cannot_be_synced
     clean_pages_go_before_changed_ones
     the_writers_sync_the_log_after_a_turn_when_too_few_pages_can_be_written
+    a_writer_sees_that_another_thread_has_synced_the_log
     the_writers_leave_nothing_to_write_for_eviction
     the_writers_sync_the_log_after_a_turn_when_the_free_list_is_full
     the_writers_sleep_until_few_frames_are_free
@@ -267,6 +268,20 @@ fn the_writers_sync_the_log_after_a_turn_when_too_few_pages_can_be_written(kind:
     let step = || (bench.pool.refill_step().unwrap(), bench.log.syncs.load(Ordering::SeqCst));
     assert_eq!(step(), (4, 1), "the log is synced after a turn, although some frames were added");
     assert_eq!(step(), (4, 1), "half of the list was missing");
+}
+
+fn a_writer_sees_that_another_thread_has_synced_the_log(kind: StoreKind) {
+    let bench = bench(kind, 64);
+    bench.stored(0..64);
+    bench.append(1000);
+    bench.log.durable.store(500, Ordering::SeqCst);
+    for id in 0..64 {
+        put(bench.pool.latch(PageId(id)).unwrap(), 600, 3);
+    }
+    // After the writer has searched for pages whose log is durable.
+    bench.log.other_sync_after.store(2, Ordering::SeqCst);
+    assert!(bench.pool.refill_step().unwrap() > 0);
+    assert_eq!(bench.log.syncs.load(Ordering::SeqCst), 0);
 }
 
 fn a_thread_that_finds_no_free_frame_writes_a_few_pages(kind: StoreKind) {
