@@ -97,7 +97,7 @@ impl Leader<'_> {
     }
 
     /// Records a failed sync. From now on nothing is acknowledged. Returns the error for all threads that wait.
-    pub(super) fn fail(self, error: &Error) -> Error {
+    pub(super) fn fail(&self, error: &Error) -> Error {
         self.group.poison(error.first_cause());
         Error::Poisoned { cause: self.group.cause().unwrap_or_default() }
     }

@@ -130,31 +130,39 @@ impl Log {
         Err(Error::Forked { path: self.config.volume.path(&self.config.prefix) })
     }
 
-    /// Makes everything durable that is appended now. After the start of a segment, this needs two syncs.
+    /// Makes everything durable that is appended now. After a switch to a segment, this syncs the segment before, too.
     pub(super) fn sync_as(&self, leader: Leader<'_>) -> Result<()> {
-        let (before, disk, end) = {
+        let (before, disk, mut end) = {
             let mut tail = self.tail.lock();
-            self.written.fetch_add(tail.end_flush(), Ordering::AcqRel);
             let before = tail.before.as_ref().map(|before| (Arc::clone(&before.disk), tail.header.start));
-            (before, Arc::clone(&tail.disk), self.next_lsn())
+            (before, Arc::clone(&tail.disk), self.end_flush(&mut tail))
         };
-        let synced = match &before {
+        if let Some((before, start)) = &before {
             // A sync that began before the switch may have synced all of it.
-            Some((before, end)) if self.group.durable() < *end => before.sync().and_then(|()| disk.sync()),
-            _ => disk.sync(),
-        };
-        if let Err(error) = synced {
-            return Err(leader.fail(&error));
+            if self.group.durable() < *start {
+                before.sync().map_err(|error| leader.fail(&error))?;
+                leader.succeed(*start);
+                leader.notify();
+            }
+            // No other segment is begun until this one is durable.
+            end = self.end_flush(&mut self.tail.lock());
         }
+        disk.sync().map_err(|error| leader.fail(&error))?;
         leader.succeed(end);
-        let ended = before.and_then(|_| self.tail.lock().before.take());
-        if let Some(old) = ended {
+        if before.is_some() {
             leader.notify();
+            let ended = self.tail.lock().before.take();
             // Before this thread gives up the role: after that, the old segment can become a spare file.
-            self.end_segment(*old);
+            ended.into_iter().for_each(|old| self.end_segment(*old));
             self.is_rotating.store(false, Ordering::Release);
         }
         Ok(())
+    }
+
+    /// Ends a flush. Returns the LSN up to which it will make the log durable.
+    fn end_flush(&self, tail: &mut Tail) -> Lsn {
+        self.written.fetch_add(tail.end_flush(), Ordering::AcqRel);
+        self.next_lsn()
     }
 
     /// Reserves space, so that appending `bytes` (batch headers included) does not fail on a full device, if the file
