@@ -180,8 +180,8 @@ pub(crate) struct NewTable {
     /// splits it in two [default: spill]
     #[arg(long, value_name = "WAY")]
     pub(crate) overflow: Option<Overflow>,
-    /// Compactions may train a dictionary for the pages of a new table, if it saves more than it takes; for --compress
-    /// zstd
+    /// Compactions may train a dictionary for the pages of a new table, if it saves more than it takes; without
+    /// --compress it means --compress zstd
     #[arg(long)]
     pub(crate) dictionary: bool,
     /// A new table assigns the keys of pushed values; for u32 and u64 keys
@@ -412,7 +412,7 @@ pub(crate) struct Scan {
     #[arg(long)]
     pub(crate) reverse: bool,
     /// Print at most this many entries
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     pub(crate) limit: Option<u64>,
     /// Print only the number of entries
     #[arg(long)]

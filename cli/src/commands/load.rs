@@ -130,7 +130,7 @@ fn store(args: &Load, target: &WriteTarget, sorted: Sorted, has_values: bool) ->
         name: &args.table,
         key_type: &keys.type_name(),
         value_type: &if has_values { values.type_name() } else { "()".to_owned() },
-        options: options(&args.new_table),
+        options: options(&args.new_table)?,
         is_copy: false,
         next_key: None,
         fill: f32::from(args.fill) / 100.0,

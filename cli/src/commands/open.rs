@@ -1,5 +1,6 @@
 //! Opens databases and tables with the options of the command line, and closes them.
 
+use super::plan;
 use crate::args::{self, NewFile};
 use crate::failure::{Failure, Result};
 use crate::progress;
@@ -263,18 +264,22 @@ fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
 }
 
 /// The options of a new table.
-pub(super) fn options(new: &args::NewTable) -> TableOptions {
-    TableOptions {
+pub(super) fn options(new: &args::NewTable) -> Result<TableOptions> {
+    let compression = match new.compress {
+        None if new.dictionary => plan::with_dictionary()?,
+        given => given.unwrap_or_default(),
+    };
+    Ok(TableOptions {
         keys: new.keys,
         codec: new.codec,
         separators: new.separators,
-        compression: new.compress.unwrap_or_default(),
+        compression,
         target: new.target.unwrap_or_default(),
         overflow: new.overflow.unwrap_or_default(),
         dictionary: new.dictionary,
         auto_increment: new.auto_increment,
         ..TableOptions::default()
-    }
+    })
 }
 
 /// The text forms of the keys and the values of a table.

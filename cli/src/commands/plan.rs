@@ -24,7 +24,7 @@ pub(super) fn of(plan: &PlanArgs, default: Strategy) -> Result<CompressionPlan> 
             return Err(Failure::Usage(why.to_owned()));
         }
         Some(compression) => compression,
-        None if plan.dictionary => "zstd".parse()?,
+        None if plan.dictionary => with_dictionary()?,
         None => Compression::Lz4,
     };
     let groups = plan.group.iter().map(|tables| tables.split(','));
@@ -32,6 +32,11 @@ pub(super) fn of(plan: &PlanArgs, default: Strategy) -> Result<CompressionPlan> 
     let new = new.overflow(plan.overflow.unwrap_or_default()).dictionary(plan.dictionary);
     let new = plan.table.iter().fold(new, |plan, table| plan.table(table.as_str()));
     Ok(groups.fold(new, CompressionPlan::group))
+}
+
+/// The compression that `--dictionary` means without `--compress`.
+pub(super) fn with_dictionary() -> Result<Compression> {
+    Ok("zstd".parse()?)
 }
 
 /// The compression of a table and, if it may have a dictionary, that.

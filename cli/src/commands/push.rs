@@ -34,7 +34,7 @@ pub(super) fn run(args: &Push) -> Result<Completion> {
         let mut table = match &target.table {
             Some(table) => tx.open_untyped(&table.name)?,
             None => {
-                let options = TableOptions { auto_increment: true, ..options(&new) };
+                let options = TableOptions { auto_increment: true, ..options(&new)? };
                 tx.create_untyped(&args.table, &keys.type_name(), &values.type_name(), options)?
             }
         };

@@ -25,7 +25,9 @@ pub(super) fn run(args: &Put) -> Result<Completion> {
     {
         let mut table = match &target.table {
             Some(table) => tx.open_untyped(&table.name)?,
-            None => tx.create_untyped(&args.table, &keys.type_name(), &values.type_name(), options(&args.new_table))?,
+            None => {
+                tx.create_untyped(&args.table, &keys.type_name(), &values.type_name(), options(&args.new_table)?)?
+            }
         };
         table.put(&key, &value)?;
     }

@@ -141,7 +141,7 @@ fn a_dictionary_is_trained_where_it_pays_and_the_option_is_kept() {
         }
         documents.push('\n');
     }
-    place.ok("load t.duramen documents -q --compress zstd --dictionary", &documents);
+    place.ok("load t.duramen documents -q --dictionary", &documents);
     assert_eq!(compressions(&place)["documents"], "zstd:3 dictionary");
     let report = place.json("analyze t.duramen --dictionary -q");
     assert_eq!(report["compress"], "zstd:3");
