@@ -345,23 +345,18 @@ fn damage_after_a_segment_was_used_again_is_reported() {
     }
 }
 
-#[test]
-fn rotations_during_appends_lose_no_batch_at_a_power_cut() {
-    let volume = FailingVolume::new(5);
-    let log = Log::create(config(&volume, LogShape::Packed), 1, Lsn(0)).unwrap();
-    let batch = |number: usize| number.to_le_bytes().repeat(1 + number % 40);
-    std::thread::scope(|scope| {
-        scope.spawn(|| (0..300).for_each(|number| assert!(log.append(1, &batch(number)).is_ok())));
-        for _ in 0..25 {
-            let start = log.rotate().unwrap();
-            volume.mark(start.0);
-        }
-    });
+/// The payload of a batch that a thread appends beside rotations.
+fn batch(number: usize) -> Vec<u8> {
+    number.to_le_bytes().repeat(1 + number % 40)
+}
+
+/// After each power cut, the log has the first batches, up to the LSN that was marked as durable.
+fn check_after_cuts(volume: &FailingVolume, shape: LogShape) {
     for cut in volume.cuts(1) {
         let durable = Lsn(volume.last_mark_before(cut.event).unwrap_or(0));
         let after = volume.crash(cut);
         let from = LogPosition { lsn: Lsn(0), epoch: 1 };
-        let Some(mut reader) = log::read(config(&after, LogShape::Packed), from, durable).unwrap() else {
+        let Some(mut reader) = log::read(config(&after, shape), from, durable).unwrap() else {
             assert_eq!(durable, Lsn(0));
             continue;
         };
@@ -373,13 +368,26 @@ fn rotations_during_appends_lose_no_batch_at_a_power_cut() {
     }
 }
 
+#[test]
+fn rotations_during_appends_lose_no_batch_at_a_power_cut() {
+    let volume = FailingVolume::new(5);
+    let log = Log::create(config(&volume, LogShape::Packed), 1, Lsn(0)).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..300).for_each(|number| assert!(log.append(1, &batch(number)).is_ok())));
+        for _ in 0..25 {
+            let start = log.rotate().unwrap();
+            volume.mark(start.0);
+        }
+    });
+    check_after_cuts(&volume, LogShape::Packed);
+}
+
 /// Threads append, sync and begin segments at the same time.
 #[test]
 fn syncs_during_rotations_lose_no_batch_at_a_power_cut() {
     for shape in SHAPES {
         let volume = FailingVolume::new(6);
         let log = Log::create(config(&volume, shape), 1, Lsn(0)).unwrap();
-        let batch = |number: usize| number.to_le_bytes().repeat(1 + number % 40);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for number in 0..200 {
@@ -397,17 +405,7 @@ fn syncs_during_rotations_lose_no_batch_at_a_power_cut() {
                 }
             }
         });
-        for cut in volume.cuts(1) {
-            let durable = Lsn(volume.last_mark_before(cut.event).unwrap_or(0));
-            let after = volume.crash(cut);
-            let from = LogPosition { lsn: Lsn(0), epoch: 1 };
-            let Some(mut reader) = log::read(config(&after, shape), from, durable).unwrap() else { continue };
-            let mut number = 0;
-            while let Some(found) = reader.next().unwrap_or_else(|error| panic!("{cut:?}: {error}")) {
-                assert_eq!(found.payload, batch(number));
-                number += 1;
-            }
-        }
+        check_after_cuts(&volume, shape);
     }
 }
 
