@@ -3,6 +3,7 @@
 pub(super) mod model;
 mod pool;
 mod pool_threads;
+mod pool_writers;
 pub(super) mod slots;
 
 use crate::base::bytes::put_u64;

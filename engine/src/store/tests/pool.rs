@@ -3,7 +3,6 @@
 use super::*;
 use crate::page::{KeyListKind, Page, PageBuilder, PageKind, PageSpec, Record, RecordListKind};
 use crate::store::{Backing, Pool, WriteGuard};
-use std::time::Duration;
 
 on_each_store! {
     more_pages_than_frames_are_read_and_come_back
@@ -12,12 +11,6 @@ on_each_store! {
     pages_with_a_durable_log_are_evicted_when_the_log_cannot_be_synced
     a_search_waits_for_a_clean_frame_in_use_when_the_log_cannot_be_synced
     clean_pages_go_before_changed_ones
-    the_writers_sync_the_log_after_a_turn_when_too_few_pages_can_be_written
-    a_writer_sees_that_another_thread_has_synced_the_log
-    the_writers_leave_nothing_to_write_for_eviction
-    the_writers_sync_the_log_after_a_turn_when_the_free_list_is_full
-    the_writers_sleep_until_few_frames_are_free
-    a_thread_syncs_the_log_for_the_writers
     a_flush_writes_the_pages_changed_before_it_and_no_others
     a_damaged_page_is_named_and_the_others_are_read
     with_resident_inner_pages_leaves_are_evicted_first
@@ -33,14 +26,14 @@ on_each_store! {
     a_search_waits_for_a_clean_frame_in_use_after_a_failed_write
 }
 
-struct Bench {
-    disk: Arc<Failing>,
-    store: Arc<dyn PageStore>,
-    log: Arc<Log>,
-    pool: Pool,
+pub(super) struct Bench {
+    pub(super) disk: Arc<Failing>,
+    pub(super) store: Arc<dyn PageStore>,
+    pub(super) log: Arc<Log>,
+    pub(super) pool: Pool,
 }
 
-fn bench(kind: StoreKind, frames: usize) -> Bench {
+pub(super) fn bench(kind: StoreKind, frames: usize) -> Bench {
     let disk = disk();
     let store = create(kind, &disk);
     let log = Arc::new(Log::default());
@@ -48,16 +41,7 @@ fn bench(kind: StoreKind, frames: usize) -> Bench {
     Bench { disk, store, log, pool }
 }
 
-/// Ends the background threads of a pool, also after a panic.
-struct EndDemand<'p>(&'p Pool);
-
-impl Drop for EndDemand<'_> {
-    fn drop(&mut self) {
-        self.0.end_demand();
-    }
-}
-
-fn put(mut guard: WriteGuard<'_>, lsn: u64, seed: u64) {
+pub(super) fn put(mut guard: WriteGuard<'_>, lsn: u64, seed: u64) {
     let page = sample_of(guard.len(), guard.id().0, lsn, seed);
     guard.copy_from_slice(&page);
     guard.mark_dirty(Lsn(lsn));
@@ -65,22 +49,22 @@ fn put(mut guard: WriteGuard<'_>, lsn: u64, seed: u64) {
 
 impl Bench {
     /// A sound page of this store.
-    fn sample(&self, id: u32, lsn: u64, seed: u64) -> Vec<u8> {
+    pub(super) fn sample(&self, id: u32, lsn: u64, seed: u64) -> Vec<u8> {
         sample_of(self.pool.page_size(), id, lsn, seed)
     }
 
-    fn append(&self, to: u64) {
+    pub(super) fn append(&self, to: u64) {
         self.log.appended.store(to, Ordering::SeqCst);
     }
 
     /// Pages `ids`, in the store and not in memory.
-    fn stored(&self, ids: std::ops::Range<u32>) {
+    pub(super) fn stored(&self, ids: std::ops::Range<u32>) {
         for id in ids {
             self.store.write(PageId(id), &self.sample(id, 0, u64::from(id))).unwrap();
         }
     }
 
-    fn in_store(&self, ids: std::ops::Range<u32>) -> Vec<Vec<u8>> {
+    pub(super) fn in_store(&self, ids: std::ops::Range<u32>) -> Vec<Vec<u8>> {
         let read = |id| {
             let mut page = vec![0; self.pool.page_size()];
             assert!(self.store.read(PageId(id), &mut page).unwrap().is_some());
@@ -89,7 +73,7 @@ impl Bench {
         ids.map(read).collect()
     }
 
-    fn reads_as(&self, id: u32, lsn: u64, seed: u64) {
+    pub(super) fn reads_as(&self, id: u32, lsn: u64, seed: u64) {
         assert_eq!(&*self.pool.read(PageId(id)).unwrap(), self.sample(id, lsn, seed), "page {id}");
     }
 }
@@ -209,81 +193,6 @@ fn clean_pages_go_before_changed_ones(kind: StoreKind) {
     assert_eq!(bench.pool.stats().writes, 0);
 }
 
-fn the_writers_leave_nothing_to_write_for_eviction(kind: StoreKind) {
-    let bench = bench(kind, 64);
-    bench.stored(0..200);
-    bench.append(1000);
-    for id in 0..64 {
-        put(bench.pool.latch(PageId(id)).unwrap(), 1 + u64::from(id), 3);
-    }
-    assert_eq!(bench.log.syncs.load(Ordering::SeqCst), 0);
-    // An eighth of the frames, whose log is made durable first.
-    assert_eq!((bench.pool.refill_step().unwrap(), bench.pool.stats().writes), (8, 8));
-    assert_eq!((bench.pool.refill_step().unwrap(), bench.pool.stats().writes), (0, 8), "the free list is full");
-    assert_eq!((bench.log.syncs.load(Ordering::SeqCst), bench.pool.stats().resident), (1, 64));
-    // A page of the free list can still be used and changed. It then stays.
-    let free_pages: Vec<u32> =
-        (0..64).filter(|id| bench.in_store(*id..*id + 1) == [bench.sample(*id, 1 + u64::from(*id), 3)]).collect();
-    assert_eq!(free_pages.len(), 8);
-    bench.reads_as(free_pages[0], 1 + u64::from(free_pages[0]), 3);
-    put(bench.pool.latch(PageId(free_pages[1])).unwrap(), 900, 4);
-    for id in 64..70 {
-        bench.reads_as(id, 0, u64::from(id));
-    }
-    assert_eq!(bench.pool.stats().writes, 8, "readers have not written");
-    assert!(free_pages[..2].iter().all(|id| bench.pool.is_resident(PageId(*id))));
-    assert!(free_pages[2..].iter().all(|id| !bench.pool.is_resident(PageId(*id))));
-    assert_eq!(bench.pool.refill_step().unwrap(), 8);
-    for id in 70..200 {
-        bench.pool.refill_step().unwrap();
-        bench.reads_as(id, 0, u64::from(id));
-    }
-    bench.reads_as(free_pages[1], 900, 4);
-    for id in (0..64).filter(|id| *id != free_pages[1]) {
-        bench.reads_as(id, 1 + u64::from(id), 3);
-    }
-}
-
-fn the_writers_sync_the_log_after_a_turn_when_the_free_list_is_full(kind: StoreKind) {
-    let bench = bench(kind, 64);
-    bench.stored(0..64);
-    (0..64).for_each(|id| bench.reads_as(id, 0, u64::from(id)));
-    bench.append(1000);
-    let step = || (bench.pool.refill_step().unwrap(), bench.log.syncs.load(Ordering::SeqCst));
-    assert_eq!(step(), (8, 0), "the first turn of the hand only clears the reference bits");
-    assert_eq!(step(), (0, 1));
-    bench.append(2000);
-    assert_eq!(step(), (0, 1), "the hand has not moved");
-}
-
-fn the_writers_sync_the_log_after_a_turn_when_too_few_pages_can_be_written(kind: StoreKind) {
-    let bench = bench(kind, 64);
-    bench.stored(0..64);
-    bench.append(1000);
-    bench.log.durable.store(500, Ordering::SeqCst);
-    (0..4).for_each(|id| bench.reads_as(id, 0, u64::from(id)));
-    for id in 4..64 {
-        put(bench.pool.latch(PageId(id)).unwrap(), 600, 3);
-    }
-    let step = || (bench.pool.refill_step().unwrap(), bench.log.syncs.load(Ordering::SeqCst));
-    assert_eq!(step(), (4, 1), "the log is synced after a turn, although some frames were added");
-    assert_eq!(step(), (4, 1), "half of the list was missing");
-}
-
-fn a_writer_sees_that_another_thread_has_synced_the_log(kind: StoreKind) {
-    let bench = bench(kind, 64);
-    bench.stored(0..64);
-    bench.append(1000);
-    bench.log.durable.store(500, Ordering::SeqCst);
-    for id in 0..64 {
-        put(bench.pool.latch(PageId(id)).unwrap(), 600, 3);
-    }
-    // After the writer has searched for pages whose log is durable.
-    bench.log.other_sync_after.store(2, Ordering::SeqCst);
-    assert!(bench.pool.refill_step().unwrap() > 0);
-    assert_eq!(bench.log.syncs.load(Ordering::SeqCst), 0);
-}
-
 fn a_thread_that_finds_no_free_frame_writes_a_few_pages(kind: StoreKind) {
     let bench = bench(kind, 512);
     bench.stored(0..540);
@@ -305,72 +214,6 @@ fn a_thread_that_finds_no_free_frame_writes_a_few_pages(kind: StoreKind) {
         bench.reads_as(id, 1 + u64::from(id), 3);
     }
     assert_eq!(bench.log.syncs.load(Ordering::SeqCst), 0);
-}
-
-fn the_writers_sleep_until_few_frames_are_free(kind: StoreKind) {
-    let bench = bench(kind, 64);
-    bench.stored(0..300);
-    let taken = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        let _end = EndDemand(&bench.pool);
-        scope.spawn(|| {
-            while bench.pool.await_demand() {
-                while bench.pool.refill_step().unwrap() > 0 {}
-                taken.fetch_add(1, Ordering::SeqCst);
-            }
-        });
-        // There are frames that have never been used.
-        (0..60).for_each(|id| bench.reads_as(id, 0, u64::from(id)));
-        std::thread::sleep(Duration::from_millis(5));
-        assert_eq!(taken.load(Ordering::SeqCst), 0);
-        let mut id = 60;
-        while taken.load(Ordering::SeqCst) < 3 {
-            bench.reads_as(id % 300, 0, u64::from(id % 300));
-            id += 1;
-        }
-    });
-}
-
-/// The thread waits at `gate` before it syncs.
-fn a_thread_syncs_the_log_for_the_writers(kind: StoreKind) {
-    let bench = bench(kind, 64);
-    bench.stored(0..100);
-    let (asked, gate) = (AtomicU64::new(0), Mutex::new(()));
-    let state = || (asked.load(Ordering::SeqCst), bench.log.syncs.load(Ordering::SeqCst));
-    let (waiting, beside, after) = std::thread::scope(|scope| {
-        let closed = gate.lock();
-        let _end = EndDemand(&bench.pool);
-        scope.spawn(|| {
-            while bench.pool.await_log_sync() {
-                asked.fetch_add(1, Ordering::SeqCst);
-                drop(gate.lock());
-                bench.pool.sync_log_ahead().unwrap();
-            }
-        });
-        let mut ids = (0..100).cycle();
-        let mut use_pages = |count: usize| {
-            for id in ids.by_ref().take(count) {
-                bench.reads_as(id, 0, u64::from(id));
-                bench.pool.refill_step().unwrap();
-            }
-        };
-        // Until the thread waits, there is nobody to ask.
-        (0..10_000).take_while(|_| state().0 == 0).for_each(|_| {
-            use_pages(10);
-            std::thread::sleep(Duration::from_millis(1));
-        });
-        bench.append(1000);
-        let waiting = state();
-        use_pages(1000);
-        let beside = state();
-        drop(closed);
-        let is_durable = || bench.log.durable() == Lsn(1000);
-        (0..10_000).take_while(|_| !is_durable()).for_each(|_| std::thread::sleep(Duration::from_millis(1)));
-        (waiting, beside, is_durable())
-    });
-    assert_eq!(waiting.0, 1, "the thread was asked for a sync");
-    assert_eq!(beside, waiting, "the writers do not sync the log themselves, and do not wait for it");
-    assert!(after, "the thread has synced the log");
 }
 
 fn a_flush_writes_the_pages_changed_before_it_and_no_others(kind: StoreKind) {
