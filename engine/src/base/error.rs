@@ -349,7 +349,7 @@ pub enum Error {
 
 /// The description of a missing log. `log` is the names of its files without their numbers.
 fn missing(log: &Path) -> String {
-    format!("is missing or belongs to another database ({}.000001 and following)", log.display())
+    format!("is missing or belongs to another database (its files are named {}.NUMBER)", log.display())
 }
 
 impl fmt::Debug for Error {
@@ -551,7 +551,7 @@ mod tests {
             (Error::CorruptLog { lsn: Lsn(7), what: "it rots".into() }, "the log: at LSN 7, it rots"),
             (
                 Error::MissingLog { path: "forest".into(), log: "forest-log".into() },
-                "the log: it is missing or belongs to another database (forest-log.000001 and following)",
+                "the log: it is missing or belongs to another database (its files are named forest-log.NUMBER)",
             ),
         ];
         for (error, expected) in damaged {

@@ -34,7 +34,7 @@ pub use reader::{LogEnd, LogReader, read, read_damaged};
 pub use segment::SEGMENT_HEADER;
 pub use writer::Log;
 
-use crate::base::{Lsn, checksum::checksum};
+use crate::base::{Error, Lsn, checksum::checksum};
 use crate::io::Volume;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -64,6 +64,11 @@ impl LogConfig {
     /// The name of the database's file: the prefix without its `-log`.
     fn database_name(&self) -> &str {
         self.prefix.strip_suffix("-log").unwrap_or(&self.prefix)
+    }
+
+    /// The error if files of the log are missing.
+    pub(crate) fn missing(&self) -> Error {
+        Error::MissingLog { path: self.database_path(), log: self.volume.path(&self.prefix) }
     }
 
     /// The database's file, for messages.

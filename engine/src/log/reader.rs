@@ -46,13 +46,12 @@ fn begin(config: LogConfig, from: LogPosition, known_durable: Lsn) -> Result<Opt
     });
     let plan = files.plan(from);
     let Some(&first) = plan.first() else {
-        let log = config.volume.path(&segment::name(&config, files.highest));
         return Err(match files.damaged {
             Some(number) => {
                 let segment = config.volume.path(&segment::name(&config, number));
                 Error::CorruptLog { lsn: from.lsn, what: damaged_header(&segment) }
             }
-            None => Error::MissingLog { path: config.database_path(), log },
+            None => config.missing(),
         });
     };
     let known_durable = known_durable.max(from.lsn);

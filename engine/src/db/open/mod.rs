@@ -448,14 +448,6 @@ pub(super) fn check_log_belongs(
     Err(Error::CorruptLog { lsn: meta.last, what })
 }
 
-/// The error if a log is missing.
-pub(super) fn missing_log(config: &LogConfig) -> Error {
-    Error::MissingLog {
-        path: config.volume.path(config.prefix.trim_end_matches("-log")),
-        log: config.volume.path(&config.prefix),
-    }
-}
-
 /// Applies the log of a database that was not closed, and starts the next epoch of it. If there is no space for that,
 /// the first result is the error, and the recovered data can be read. `progress` gets the bytes of the log that were
 /// applied, and those that there are.
@@ -466,12 +458,12 @@ fn recover(
 ) -> Result<(Result<Log>, RedoResult)> {
     let Opened { pool, store, meta, .. } = opened;
     let from = LogPosition { lsn: meta.redo, epoch: meta.epoch };
-    let mut ahead = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
+    let mut ahead = log::read(config.clone(), from, meta.last)?.ok_or_else(|| config.missing())?;
     // A clean superblock does not have the commits of the log.
     store.file().make_superblock_durable(store.file().meta().clean)?;
     let freed = Redo::first_pass(&**store, meta.store_lsn, meta.high_water, &mut ahead)?;
     let (log_bytes, end) = (ahead.bytes(), ahead.end_state().lsn);
-    let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(|| missing_log(&config))?;
+    let mut reader = log::read(config.clone(), from, meta.last)?.ok_or_else(|| config.missing())?;
     // The log is resumed before redo, which may evict pages: the end of the log may be in the file cache only.
     let resumed = match Log::resume(ahead) {
         Err(cause @ Error::Full { .. }) => Err(cause),

@@ -144,7 +144,7 @@ fn a_missing_log_and_a_damaged_one_have_different_errors() {
     assert!(read(other, at(Lsn(10), 3), Lsn::ZERO).unwrap().is_none(), "another database's log is none");
     let missing = |volume: &TestVolume, from| {
         let error = read(packed(volume), from, Lsn::ZERO).unwrap_err();
-        matches!(error, Error::MissingLog { path, .. } if path.to_str() == Some("db"))
+        matches!(error, Error::MissingLog { path, log } if path.to_str() == Some("db") && log.to_str() == Some("db-log"))
     };
     assert!(missing(&volume, at(Lsn(9), 3)), "begins too late");
     assert!(missing(&volume, at(Lsn(10), 4)), "of an earlier epoch");

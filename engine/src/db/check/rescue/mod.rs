@@ -12,7 +12,7 @@ mod survey;
 use crate::base::{Damage, Error, Lsn, Result};
 use crate::db::Database;
 use crate::db::open::options::Builder;
-use crate::db::open::{Opened, check_log_belongs, log_config, missing_log, next_epoch};
+use crate::db::open::{Opened, check_log_belongs, log_config, next_epoch};
 use crate::io::{LockGuard, OpenMode, OverlayVolume, Volume};
 use crate::log::{self, LogConfig, LogPosition};
 use crate::store::{self, Meta, PageSource, RescuedStore, SuperblockChoice};
@@ -168,7 +168,7 @@ fn replay(opened: &Opened, config: &LogConfig) -> Result<(RedoResult, Option<Err
     let Opened { meta, pool, store, .. } = opened;
     let Meta { clean, redo, epoch, store_lsn, last, high_water, .. } = *meta;
     let from = if clean { next_epoch(meta) } else { LogPosition { lsn: redo, epoch } };
-    let read = || log::read_damaged(config.clone(), from, last)?.ok_or_else(|| missing_log(config));
+    let read = || log::read_damaged(config.clone(), from, last)?.ok_or_else(|| config.missing());
     let high_water = high_water.max(store.ids_end());
     if clean {
         check_log_belongs(config, store.file(), meta, &mut read()?)?;
