@@ -266,7 +266,7 @@ fn agree(table: &TableInfo, new: &args::NewTable) -> Result<()> {
 /// The options of a new table.
 pub(super) fn options(new: &args::NewTable) -> Result<TableOptions> {
     let compression = match new.compress {
-        None if new.dictionary => plan::with_dictionary()?,
+        None if new.dictionary => plan::dictionary_compression()?,
         given => given.unwrap_or_default(),
     };
     Ok(TableOptions {

@@ -24,7 +24,7 @@ pub(super) fn of(plan: &PlanArgs, default: Strategy) -> Result<CompressionPlan> 
             return Err(Failure::Usage(why.to_owned()));
         }
         Some(compression) => compression,
-        None if plan.dictionary => with_dictionary()?,
+        None if plan.dictionary => dictionary_compression()?,
         None => Compression::Lz4,
     };
     let groups = plan.group.iter().map(|tables| tables.split(','));
@@ -35,7 +35,7 @@ pub(super) fn of(plan: &PlanArgs, default: Strategy) -> Result<CompressionPlan> 
 }
 
 /// The compression that `--dictionary` means without `--compress`.
-pub(super) fn with_dictionary() -> Result<Compression> {
+pub(super) fn dictionary_compression() -> Result<Compression> {
     Ok("zstd".parse()?)
 }
 

@@ -95,6 +95,7 @@ fn invalid_options_give_a_one_line_error() {
         ("load t.duramen t --key-column 2", "--csv"),
         ("load t.duramen", "<TABLE>"),
         ("scan t.duramen t --limit x", "see duramen scan --help"),
+        ("scan t.duramen t --limit -1", "invalid value '-1' for '--limit <COUNT>'"),
         ("fly", "see duramen --help"),
         ("tables t.duramen --compress lz4", "unexpected argument '--compress' found; see duramen tables --help"),
         ("tabels t.duramen", "unrecognized subcommand 'tabels'; tip: a similar subcommand exists: 'tables'; see"),

@@ -199,12 +199,14 @@ impl Engine {
         self.check_poison()?;
         let log = self.log()?;
         let prepared = self.prepare_segment(log)?;
-        let rotated = self.poison_on_panic("it began a log segment", || {
+        let (rotation, start) = {
             let _between_batches = self.apply.lock();
             // The transaction of another thread may need the room that is reserved in this segment.
-            if self.is_segment_long() { self.switch_segment(log, prepared).map(Some) } else { Ok(None) }
-        });
-        let Some((rotation, start)) = rotated? else { return Ok(false) };
+            if !self.is_segment_long() {
+                return Ok(false);
+            }
+            self.poison_on_panic("it began a log segment", || self.switch_segment(log, prepared))?
+        };
         if rotation != LogRotation::Rotated {
             // The next attempt is made when the log has grown by `Engine::segment_bytes` again.
             log.postpone_rotation();

@@ -2,6 +2,7 @@
 //! ones, and all files of the log together take little more than `Builder::checkpoint_bytes`.
 
 use crate::workload::stores::STORES;
+use duramen::db::StoreKind;
 use duramen::io::{MemoryVolume, OpenMode, Volume};
 use duramen::{Builder, Database, Durability, Result, TableDef};
 use duramen_sim::{Cut, CutChoice, FailingVolume, Fault, HookedVolume, Hooks, Trigger};
@@ -64,10 +65,12 @@ fn segments_are_used_again_and_the_log_takes_little_more_than_between_two_checkp
     Ok(())
 }
 
-/// Makes a commit in another thread during each renaming and each sync of the maintenance.
+/// Makes a commit in another thread during each renaming of the maintenance, and during its syncs: of the folder, or of
+/// all files.
 #[derive(Debug, Default)]
 struct CommitsBeside {
     db: OnceLock<Weak<Database>>,
+    beside_file_syncs: bool,
     maintaining: AtomicBool,
     renamings: AtomicU64,
     syncs: AtomicU64,
@@ -94,7 +97,9 @@ impl Hooks for CommitsBeside {
     }
 
     fn before_sync(&self, name: Option<&str>) -> Result<()> {
-        self.commit(&format!("the sync of {}", name.unwrap_or("the folder")), &self.syncs);
+        if self.beside_file_syncs || name.is_none() {
+            self.commit(&format!("the sync of {}", name.unwrap_or("the folder")), &self.syncs);
+        }
         Ok(())
     }
 }
@@ -106,23 +111,39 @@ fn put(db: &Database, key: u32, value: &[u8]) -> Result<()> {
     tx.commit()
 }
 
+/// Writes until the maintenance has begun several segments, with a cache of this size. Returns how many commits were
+/// made beside renamings and beside syncs.
+fn commits_beside_maintenance(store: StoreKind, cache: usize, beside_file_syncs: bool) -> Result<(u64, u64)> {
+    let hooks = Arc::new(CommitsBeside { beside_file_syncs, ..CommitsBeside::default() });
+    let hooked = Arc::new(HookedVolume::new(Arc::new(MemoryVolume::new()), hooks.clone()));
+    let options = Database::builder().store(store).cache(cache);
+    let db = Arc::new(options.checkpoint_bytes(CHECKPOINT_BYTES).background(false).create_on(hooked, NAME)?);
+    hooks.db.set(Arc::downgrade(&db)).expect("it is set once");
+    for number in 0..30_000u32 {
+        put(&db, number % 1000, &[number as u8; 1000])?;
+        if number % 20 == 0 {
+            hooks.maintaining.store(true, Ordering::Relaxed);
+            while db.maintain()? {}
+            hooks.maintaining.store(false, Ordering::Relaxed);
+        }
+    }
+    Ok((hooks.renamings.load(Ordering::Relaxed), hooks.syncs.load(Ordering::Relaxed)))
+}
+
+#[test]
+fn commits_do_not_wait_for_the_file_of_the_next_segment() -> Result<()> {
+    for store in STORES {
+        let (renamings, syncs) = commits_beside_maintenance(store, 1 << 20, false)?;
+        assert!(renamings >= 8 && syncs >= 8, "{renamings} renamings, {syncs} syncs of the folder");
+    }
+    Ok(())
+}
+
+/// The cache has room for all pages: a commit that evicts a dirty page may have to wait for the log.
 #[test]
 fn commits_do_not_wait_for_the_syncs_of_the_maintenance() -> Result<()> {
     for store in STORES {
-        let hooks = Arc::new(CommitsBeside::default());
-        let hooked = Arc::new(HookedVolume::new(Arc::new(MemoryVolume::new()), hooks.clone()));
-        let options = Database::builder().store(store).checkpoint_bytes(CHECKPOINT_BYTES).background(false);
-        let db = Arc::new(options.create_on(hooked, NAME)?);
-        hooks.db.set(Arc::downgrade(&db)).expect("it is set once");
-        for number in 0..30_000u32 {
-            put(&db, number % 1000, &[number as u8; 1000])?;
-            if number % 20 == 0 {
-                hooks.maintaining.store(true, Ordering::Relaxed);
-                while db.maintain()? {}
-                hooks.maintaining.store(false, Ordering::Relaxed);
-            }
-        }
-        let (renamings, syncs) = (hooks.renamings.load(Ordering::Relaxed), hooks.syncs.load(Ordering::Relaxed));
+        let (renamings, syncs) = commits_beside_maintenance(store, 64 << 20, true)?;
         assert!(renamings >= 8 && syncs >= 50, "{renamings} renamings, {syncs} syncs");
     }
     Ok(())

@@ -263,7 +263,7 @@ fn with_segment_just_begun(shape: LogShape) -> (TestVolume, Log, Lsn) {
     (volume, log, second)
 }
 
-/// The offset of the second batch of [`with_segment_just_begun`] in the first segment.
+/// The offset of the batch that starts at `start` in the first segment.
 fn offset_of(volume: &TestVolume, start: Lsn) -> usize {
     let bytes = volume.bytes(&segment_name(1));
     bytes[4096..].windows(8).position(|bytes| bytes == start.0.to_le_bytes()).unwrap() + 4096
@@ -298,9 +298,13 @@ fn damage_before_a_segment_is_found_if_anything_proves_that_the_end_was_durable(
             let (volume, log, second) = with_segment_just_begun(shape);
             let unmarked = volume.bytes(&segment_name(1));
             log.finish_rotation(log.next_lsn())?;
+            let next_unmarked = volume.bytes(&segment_name(2));
             match proof {
                 "batch" => drop(log.append(1, b"fourth")?),
-                "segment" => drop(log.rotate()?),
+                "segment" => {
+                    log.rotate()?;
+                    volume.set_bytes(&segment_name(2), next_unmarked);
+                }
                 _ => {}
             }
             let at_second = offset_of(&volume, second);
