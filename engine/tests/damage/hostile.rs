@@ -338,7 +338,7 @@ fn a_missing_log_and_a_log_of_another_database_are_named() {
     let own = logs(folder.path());
     own.iter().for_each(|log| fs::remove_file(log).unwrap());
     let error = options().open(&path).map(drop).unwrap_err();
-    assert!(matches!(error, Error::MissingLog { .. }) && error.to_string().contains("t.duramen-log.000001"), "{error}");
+    assert!(matches!(error, Error::MissingLog { .. }) && error.to_string().contains("t.duramen-log.NUMBER"), "{error}");
     for log in logs(other.path()) {
         fs::copy(&log, folder.path().join(log.file_name().unwrap())).unwrap();
     }
