@@ -180,8 +180,8 @@ pub(crate) struct NewTable {
     /// splits it in two [default: spill]
     #[arg(long, value_name = "WAY")]
     pub(crate) overflow: Option<Overflow>,
-    /// Compactions may train a dictionary for the pages of a new table, if it saves more than it takes; without
-    /// --compress it means --compress zstd
+    /// Compactions may train a dictionary for the pages of a new table, if the dictionary saves more than it takes;
+    /// needs zstd, and selects it if --compress is not given
     #[arg(long)]
     pub(crate) dictionary: bool,
     /// A new table assigns the keys of pushed values; for u32 and u64 keys

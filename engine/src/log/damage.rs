@@ -14,8 +14,8 @@ use crate::base::{Lsn, Result, bytes};
 
 const STEP: u64 = 64 * 1024;
 
-/// Searches a segment from `offset` on for a batch header with a durable LSN beyond `lsn`, where a batch is invalid.
-/// Returns the start of that batch. It tries every byte offset once.
+/// The batch that should start at `lsn` is invalid. Searches a segment from `offset` on for a batch header whose
+/// durable LSN is beyond `lsn`, and returns the start of that batch. Tries every byte offset once.
 pub(super) fn find_later(
     window: &mut FileWindow,
     segment: &SegmentHeader,

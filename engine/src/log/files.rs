@@ -8,7 +8,7 @@
 //!   the same LSN or later: a later epoch begins where its recovery found the end of the valid log, and nothing after
 //!   that was ever acknowledged.
 //! * So each segment is read up to the start of the next one, and must be valid up to there, with one exception: see
-//!   `reader`. A recovery syncs everything that it has read before it starts a new epoch.
+//!   `LogReader::proves_end`. A recovery syncs everything that it has read before it starts a new epoch.
 //! * Reading begins in the last segment that starts at or before the redo point. Segments missing before it were
 //!   removed.
 

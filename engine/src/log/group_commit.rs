@@ -60,8 +60,8 @@ impl GroupCommit {
         self.wait_or_lead_until(|| self.durable() >= lsn)
     }
 
-    /// Returns `None` when `is_done`, or the role of the leader. What `is_done` reads must be changed by leaders only,
-    /// and `is_done` must take no lock.
+    /// Returns `None` as soon as `is_done()` is true, and otherwise the role of the leader. Only a leader may make it
+    /// true, because only leaders wake the threads that wait. `is_done` must take no lock.
     pub(super) fn wait_or_lead_until(&self, is_done: impl Fn() -> bool) -> Result<Option<Leader<'_>>> {
         let mut led = self.led.lock();
         loop {

@@ -125,7 +125,7 @@ pub struct LogReader {
     seed: u32,
     pub(super) from: LogPosition,
     known_durable: Lsn,
-    /// The batches that no later batch or segment has shown to be durable.
+    /// The batches that neither a later batch nor a later epoch has shown to be durable.
     unsynced: VecDeque<UnsyncedBatch>,
     finished: bool,
     /// True if damage ends the log without an error.
@@ -307,7 +307,12 @@ impl LogReader {
             return Err(self.corrupt(format!("the segment after {name} is missing")));
         }
         if let Some(later) = self.later_batch(&segment, limit)? {
-            let what = format!("a batch is damaged; the one at LSN {later} was written after it was durable");
+            return Err(self.corrupt(format!("a batch is damaged: the batch at LSN {later} shows that it was durable")));
+        }
+        if limit.is_none()
+            && let Some(later) = self.later_batch_in_spare(&segment)?
+        {
+            let what = format!("a segment header is missing: the batch at LSN {later} shows that it was durable");
             return Err(self.corrupt(what));
         }
         // The batches of the segments after a torn tail were never acknowledged.
@@ -325,8 +330,7 @@ impl LogReader {
         current.has_next || !is_last || !is_next
     }
 
-    /// Searches the files that can contain batches after the current position for one that was written after this
-    /// position was durable.
+    /// Searches the current segment and the next one for a batch that was written after this position was durable.
     fn later_batch(&mut self, segment: &SegmentHeader, next: Option<SegmentHeader>) -> Result<Option<Lsn>> {
         let lsn = self.end.lsn;
         // The search must not use the bytes in which the batch here is invalid: the read may have been wrong.
@@ -339,10 +343,11 @@ impl LogReader {
             let mut window = open_window(&self.config, &next)?;
             return damage::find_later(&mut window, &next, self.seed, SEGMENT_HEADER, lsn);
         }
-        self.later_batch_in_spare(segment)
+        Ok(None)
     }
 
-    /// Searches the spare files for the segment that begins here. The write of its header can be lost.
+    /// Searches the spare files for the segment that begins here and whose header is lost. Returns the start of a batch
+    /// in it that was written after the segment was durable.
     fn later_batch_in_spare(&self, segment: &SegmentHeader) -> Result<Option<Lsn>> {
         let lsn = self.end.lsn;
         for &number in &self.files.spare {

@@ -11,14 +11,15 @@
 //!
 //! [`Log::prepare_segment`] does step 3. If there is no spare file that can be used, it creates one.
 //! [`Log::switch_segment`] does step 4, which syncs nothing: a caller can hold a lock that commits take. The next
-//! thread that makes the log durable does steps 5 and 6, and [`Log::finish_rotation`] waits for them. Until then no
-//! batch of the new segment is durable, and no segment is begun after it.
+//! thread that makes the log durable does steps 5 and 6, and [`Log::finish_rotation`] waits for them. No batch of the
+//! new segment counts as durable before step 5 is complete. The log begins no further segment before step 6 is
+//! complete.
 //!
 //! After a power cut before step 5, the new segment can be on the device although batches at the end of the old one are
-//! not. Its header alone therefore does not prove that the old segment is complete: see `reader`. If the header is
-//! not on the device, a recovery finds a spare file. Every batch that an earlier segment has left in the file is before
-//! the start of the new one, because a log uses only files that it wrote itself, in this epoch. A reader never reads
-//! such a batch as part of the log, and such a batch does not prove damage.
+//! not. Its header alone therefore does not prove that the old segment is complete: see `LogReader::proves_end`. If the
+//! header is not on the device, a recovery finds a spare file. Every batch that an earlier segment has left in the file
+//! is before the start of the new one, because a log uses only files that it wrote itself, in this epoch. A reader
+//! never reads such a batch as part of the log, and such a batch does not prove damage.
 //!
 //! A recovery removes the spare files that it finds, and so does a clean close.
 
@@ -212,7 +213,7 @@ impl Log {
 
     /// Starts a new segment at the LSN of the next batch and returns that LSN, without a sync. Call
     /// [`Log::finish_rotation`] after it. Returns `None` if [`Log::prepare_segment`] has prepared no file, another
-    /// caller has used or removed it, or the rotation before is not finished.
+    /// caller has used or removed it, or the previous rotation is not finished.
     ///
     /// # Errors
     /// [`Error::Poisoned`] if the log has been stopped, or if the header of the new segment cannot be written. Any
@@ -221,7 +222,7 @@ impl Log {
         let mut rotation = self.rotation.lock();
         self.group.check()?;
         let mut tail = self.tail.lock();
-        if tail.before.is_some() {
+        if self.is_rotating.load(Ordering::Acquire) {
             return Ok(None);
         }
         let Some(next) = &rotation.prepared else { return Ok(None) };
@@ -230,15 +231,15 @@ impl Log {
         Ok(Some(start))
     }
 
-    /// Waits until the segment that begins at `start`, and all bytes before it, are durable. Another thread may sync
-    /// them.
+    /// Makes all bytes before `lsn` durable, and completes the last switch to a segment, if it is not complete. Syncs,
+    /// or waits for a thread that does.
     ///
     /// # Errors
     /// [`Error::Poisoned`] if a sync fails, or if the log has been stopped.
-    pub fn finish_rotation(&self, start: Lsn) -> Result<()> {
+    pub fn finish_rotation(&self, lsn: Lsn) -> Result<()> {
         self.check_process()?;
         // A thread that has synced the segments can still be writing to the old one.
-        let is_finished = || self.group.durable() >= start && !self.is_rotating.load(Ordering::Acquire);
+        let is_finished = || self.group.durable() >= lsn && !self.is_rotating.load(Ordering::Acquire);
         match self.group.wait_or_lead_until(is_finished)? {
             Some(leader) => self.sync_as(leader),
             None => Ok(()),
@@ -314,21 +315,22 @@ impl Log {
         let header = SegmentHeader { number, previous, start, chain: tail.chain, ..tail.header };
         let mut next = Tail::new(Arc::clone(&file.disk), header, file.filled, Vec::new());
         next.reserve(tail.promised.saturating_sub(tail.offset))?;
-        // After the header may be in the file, the old segment must not grow beyond its start.
+        // As soon as the header may be in the file, the old segment must not grow beyond the start of the new one. So
+        // an error stops the log.
         self.stop_unless(segment::write_header(&self.config, &*next.disk, &header))?;
         next.old_segments = std::mem::take(&mut tail.old_segments);
         let begun = Some(SegmentHeader { has_next: true, ..tail.header });
         let old = OldSegment { number: tail.header.number, end: start, len: tail.offset, begun, cut: false };
         next.old_segments.push(old);
         self.is_rotating.store(true, Ordering::Release);
-        let before = std::mem::replace(tail, next);
-        tail.before = Some(Box::new(before));
+        let previous = std::mem::replace(tail, next);
+        tail.previous = Some(Box::new(previous));
         self.begun_at.store(self.written(), Ordering::Release);
         Ok(start)
     }
 
-    /// Ends a segment that gets no more batches. It is durable, and so is the segment after it. A failure here has no
-    /// effect on the log.
+    /// Ends a segment that gets no more batches. Call it when the segment and the header of the next one are durable. A
+    /// failure here has no effect on the log.
     pub(super) fn end_segment(&self, mut old: Tail) {
         let header = SegmentHeader { has_next: true, ..old.header };
         if let Err(cause) = segment::write_header(&self.config, &*old.disk, &header) {

@@ -9,7 +9,7 @@
 //! | 16 | 16 | database id |
 //! | 32 | 4 | segment number, as in the name |
 //! | 36 | 1 | shape: 0 packed, 1 sparse, 2 a spare file, which is no segment; plus 4, see below |
-//! | 37 | 3 | the segment number minus that of the segment before; 0 in the first segment of an epoch |
+//! | 37 | 3 | the segment number minus that of the previous segment; 0 in the first segment of an epoch |
 //! | 40 | 8 | start LSN |
 //! | 48 | 4 | chain value at the start: the checksum of the batch before |
 //! | 52 | 4 | checksum of bytes 0 to 52 |
@@ -37,7 +37,7 @@ const VERSION: u32 = 1;
 const SPARE: u32 = 2;
 /// The bit of the shape of a segment that is durable and after which another one was begun.
 const HAS_NEXT: u32 = 4;
-/// The bits of the shape in the field that it shares with the distance to the segment before.
+/// The number of bits of the shape. The other 24 bits of the same u32 are the distance to the previous segment.
 const SHAPE_BITS: u32 = 8;
 const SHAPE_MASK: u32 = (1 << SHAPE_BITS) - 1;
 const CHECKED: usize = 52;
@@ -48,7 +48,7 @@ const USED: usize = 56;
 pub(super) struct SegmentHeader {
     pub(super) epoch: u32,
     pub(super) number: u32,
-    /// The number of the segment before it in its epoch; 0 if there is none.
+    /// The number of the previous segment of its epoch; 0 if there is none.
     pub(super) previous: u32,
     pub(super) shape: LogShape,
     pub(super) start: Lsn,
@@ -62,8 +62,8 @@ pub(super) struct SegmentHeader {
 pub(super) enum SegmentFile {
     /// A segment of this database.
     Ours(SegmentHeader),
-    /// A file of this database that was a segment, or that is ready to become one. Batches in it were never
-    /// acknowledged, or are no longer needed.
+    /// A file of this database that was a segment, or that is ready to become one. Its batches are not part of the log,
+    /// except if the write of a segment header was lost: see `LogReader::later_batch_in_spare`.
     Spare,
     /// A valid segment, or spare file, of another database.
     Foreign,
@@ -126,7 +126,7 @@ pub(super) fn write_spare(config: &LogConfig, disk: &dyn Disk, number: u32) -> R
 /// bytes or the new header. It is durable once the caller has synced it.
 pub(super) fn write_header(config: &LogConfig, disk: &dyn Disk, header: &SegmentHeader) -> Result<()> {
     let has_next = if header.has_next { HAS_NEXT } else { 0 };
-    // Numbers are left out only if files with these names exist, so the distance fits.
+    // A number is skipped only if a file has its name, so the distance is small. One that does not fit is written as 0.
     let distance = if header.previous == 0 { 0 } else { header.number.saturating_sub(header.previous) };
     let distance = distance.checked_mul(1 << SHAPE_BITS).unwrap_or(0);
     write_fields(config, disk, header, header.shape as u32 | has_next | distance)

@@ -26,8 +26,8 @@ pub(super) struct Tail {
     /// The file offset up to which the last caller of [`Log::reserve`] relies on the reservation.
     pub(super) promised: u64,
     pub(super) old_segments: Vec<OldSegment>,
-    /// The end of the segment before, until it and the header of this one are durable.
-    pub(super) before: Option<Box<Tail>>,
+    /// The end of the previous segment, until it and the header of this one are durable.
+    pub(super) previous: Option<Box<Tail>>,
     /// The length of the file. After `offset` are zeros, or old bytes of an earlier segment.
     filled: u64,
     /// A buffer for a batch and the zeros after it.
@@ -59,7 +59,7 @@ impl Tail {
             reserved: filled,
             promised: 0,
             old_segments,
-            before: None,
+            previous: None,
             filled: filled.max(offset),
             blocks,
         }

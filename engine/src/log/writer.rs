@@ -31,7 +31,7 @@ pub struct Log {
     pub(super) written: AtomicU64,
     /// The value of `written` from which [`Log::segment_bytes`] counts.
     pub(super) begun_at: AtomicU64,
-    /// True from the switch to a segment until the segment before it is ended.
+    /// True from the switch to a segment until the previous segment is ended: [`Log::end_segment`].
     pub(super) is_rotating: AtomicBool,
     pub(super) group: GroupCommit,
     /// The maximum length of a payload.
@@ -122,7 +122,8 @@ impl Log {
         Ok(end)
     }
 
-    /// An error in a child process: the thread that leads may be one of the parent.
+    /// Fails in a child process that was made by `fork`: the leader may be a thread of the parent, which never wakes a
+    /// thread of the child.
     pub(super) fn check_process(&self) -> Result<()> {
         if self.opener.is_this() {
             return Ok(());
@@ -130,17 +131,18 @@ impl Log {
         Err(Error::Forked { path: self.config.volume.path(&self.config.prefix) })
     }
 
-    /// Makes everything durable that is appended now. After a switch to a segment, this syncs the segment before, too.
+    /// Makes all bytes durable that were appended before the call. After a switch to a segment, this syncs the previous
+    /// segment, too.
     pub(super) fn sync_as(&self, leader: Leader<'_>) -> Result<()> {
-        let (before, disk, mut end) = {
+        let (previous, disk, mut end) = {
             let mut tail = self.tail.lock();
-            let before = tail.before.as_ref().map(|before| (Arc::clone(&before.disk), tail.header.start));
-            (before, Arc::clone(&tail.disk), self.end_flush(&mut tail))
+            let previous = tail.previous.as_ref().map(|old| (Arc::clone(&old.disk), tail.header.start));
+            (previous, Arc::clone(&tail.disk), self.end_flush(&mut tail))
         };
-        if let Some((before, start)) = &before {
+        if let Some((old, start)) = &previous {
             // A sync that began before the switch may have synced all of it.
             if self.group.durable() < *start {
-                before.sync().map_err(|error| leader.fail(&error))?;
+                old.sync().map_err(|error| leader.fail(&error))?;
                 leader.succeed(*start);
                 leader.notify();
             }
@@ -149,9 +151,9 @@ impl Log {
         }
         disk.sync().map_err(|error| leader.fail(&error))?;
         leader.succeed(end);
-        if before.is_some() {
+        if previous.is_some() {
             leader.notify();
-            let ended = self.tail.lock().before.take();
+            let ended = self.tail.lock().previous.take();
             // Before this thread gives up the role: after that, the old segment can become a spare file.
             ended.into_iter().for_each(|old| self.end_segment(*old));
             self.is_rotating.store(false, Ordering::Release);

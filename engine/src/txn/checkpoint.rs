@@ -90,14 +90,14 @@ impl Engine {
     fn take_checkpoint(&self, store: &dyn PageStore) -> Result<LogRotation> {
         let log = self.log()?;
         let begins = !self.checkpoints.begun_segment.load(Ordering::Acquire);
-        let prepared = if begins { self.prepare_segment(log)? } else { LogRotation::Rotated };
+        let stays = if begins { self.prepare_segment(log)? } else { None };
         let (rotation, redo, unfinished) = {
             let _between_batches = self.apply.lock();
             // The value from this moment is used: the transaction may end in memory before its end is durable.
             let unfinished = Lsn(self.unfinished.load(Ordering::Acquire));
             let (rotation, redo) = match unfinished {
                 Lsn::MAX if begins => {
-                    let (rotation, redo) = self.switch_segment(log, prepared)?;
+                    let (rotation, redo) = self.switch_segment(log, stays)?;
                     self.checkpoints.begun_segment.store(rotation == LogRotation::Rotated, Ordering::Release);
                     (rotation, redo)
                 }
@@ -129,28 +129,29 @@ impl Engine {
         Ok(rotation)
     }
 
-    /// Makes the file of the next log segment ready. The result is not [`LogRotation::Rotated`] if there is none.
-    fn prepare_segment(&self, log: &Log) -> Result<LogRotation> {
+    /// Makes the file of the next log segment ready. Returns `None` if it is ready, and otherwise why the log stays in
+    /// its segment.
+    fn prepare_segment(&self, log: &Log) -> Result<Option<LogRotation>> {
         match log.prepare_segment() {
-            Ok(()) => Ok(LogRotation::Rotated),
-            Err(cause) => self.stay_in_segment(cause),
+            Ok(()) => Ok(None),
+            Err(cause) => self.stay_in_segment(cause).map(Some),
         }
     }
 
-    /// Lets the log continue in the segment that [`Engine::prepare_segment`] has `prepared`. If this is not possible,
-    /// it stays in the old one. Also returns an LSN from which a recovery can read: the start of the new segment, or
-    /// the end of the log. Call [`Engine::finish_rotation`] with it. The caller must hold the apply lock: nothing is
-    /// synced.
-    fn switch_segment(&self, log: &Log, prepared: LogRotation) -> Result<(LogRotation, Lsn)> {
-        let rotation = match prepared {
-            LogRotation::Rotated => match log.switch_segment() {
+    /// Lets the log continue in the file that is ready. `stays` is the result of [`Engine::prepare_segment`]. If there
+    /// is no such file, the log stays in its segment. Also returns an LSN from which a recovery can read: the start of
+    /// the new segment, or the end of the log. Call [`Engine::finish_rotation`] with it. The caller must hold the apply
+    /// lock. This function syncs nothing.
+    fn switch_segment(&self, log: &Log, stays: Option<LogRotation>) -> Result<(LogRotation, Lsn)> {
+        let rotation = match stays {
+            None => match log.switch_segment() {
                 Ok(Some(start)) => return Ok((LogRotation::Rotated, start)),
                 // Another thread has removed the file, because the device is full. Each rotation is finished: this
                 // thread holds `checkpoints.succeeded`.
                 Ok(None) => LogRotation::Stuck,
                 Err(cause) => self.stay_in_segment(cause)?,
             },
-            LogRotation::Stuck | LogRotation::Postponed => prepared,
+            Some(stays) => stays,
         };
         Ok((rotation, log.appended()))
     }
@@ -165,7 +166,7 @@ impl Engine {
         Ok(if matches!(cause, Error::Full { .. }) { LogRotation::Stuck } else { LogRotation::Postponed })
     }
 
-    /// Makes the log durable up to `redo`, and the segment that begins there.
+    /// Makes the log durable up to `redo`, and completes the switch to a segment that may begin there.
     fn finish_rotation(&self, log: &Log, redo: Lsn) -> Result<()> {
         log.finish_rotation(redo).inspect_err(|cause| self.poison(cause))
     }
@@ -198,14 +199,14 @@ impl Engine {
         let _no_checkpoint = self.checkpoints.succeeded.lock();
         self.check_poison()?;
         let log = self.log()?;
-        let prepared = self.prepare_segment(log)?;
+        let stays = self.prepare_segment(log)?;
         let (rotation, start) = {
             let _between_batches = self.apply.lock();
             // The transaction of another thread may need the room that is reserved in this segment.
             if !self.is_segment_long() {
                 return Ok(false);
             }
-            self.poison_on_panic("it began a log segment", || self.switch_segment(log, prepared))?
+            self.poison_on_panic("it began a log segment", || self.switch_segment(log, stays))?
         };
         if rotation != LogRotation::Rotated {
             // The next attempt is made when the log has grown by `Engine::segment_bytes` again.

@@ -136,7 +136,8 @@ impl Database {
             'b' => database.append(9000),
             's' => database.sync(),
             'r' => database.log.rotate().map(|_| database.acknowledge()),
-            // The next sync or rotation finishes this one. Until then, another `w` has no effect.
+            // The next sync or rotation finishes this one. Until then, another `w` only
+            // prepares a file.
             'w' => database.log.prepare_segment().and_then(|()| database.log.switch_segment()).map(drop),
             'v' => database.log.reserve(20_000),
             'g' => database.log.give_back_reservation(),
@@ -350,7 +351,7 @@ fn batch(number: usize) -> Vec<u8> {
     number.to_le_bytes().repeat(1 + number % 40)
 }
 
-/// After each power cut, the log has the first batches, up to the LSN that was marked as durable.
+/// After each power cut, the log has a prefix of the batches. It reaches at least the LSN that was marked as durable.
 fn check_after_cuts(volume: &FailingVolume, shape: LogShape) {
     for cut in volume.cuts(1) {
         let durable = Lsn(volume.last_mark_before(cut.event).unwrap_or(0));

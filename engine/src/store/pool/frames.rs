@@ -2,8 +2,9 @@
 //! its page after it. The first slabs are small, so that a small database needs little memory. Slabs grow until they
 //! have 16 MiB, so that they fill huge pages. In a cache with a limit, two slabs have each size, and a slab that is
 //! larger than the one before has at least half of the memory before it. So most of a small cache is in huge pages: 28
-//! of 32 MiB with pages of 8 KiB. Without a limit, eight slabs have each size, and a slab has a fifteenth to an eighth
-//! of the memory before it, except the first slabs. This keeps the memory of frames that are not used yet small.
+//! of 32 MiB with pages of 8 KiB. Without a limit, there are eight slabs of each size below 16 MiB, and a slab has
+//! about a fifteenth to an eighth of the memory before it, except the first slabs. This keeps the memory of frames that
+//! are not used yet small.
 
 use super::frame::{Frame, LINE};
 use super::growable_array::GrowableArray;
@@ -84,7 +85,8 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// No frames yet; at most `capacity` will be asked for. `is_limited`: the pool evicts pages when it has so many.
+    /// No frames yet; at most `capacity` will be asked for. `is_limited`: the pool evicts pages when it has
+    /// `capacity` frames.
     pub(super) fn new(page_size: usize, capacity: u32, is_limited: bool) -> Frames {
         let all = capacity.max(1).ilog2().max(SLAB_BITS.0);
         let of = |bytes: usize| (bytes / page_size.max(1)).max(1).ilog2();

@@ -6,7 +6,7 @@
 //! used and changed. So a frame is looked at again when it is taken, and is passed over if its page is in use again.
 //!
 //! The writers move the hand of the clock, so they write the dirty pages that would be evicted next. A page is written
-//! only if its log is durable: `log_sync` syncs the log before.
+//! only if its log is durable: `log_sync` syncs the log before pages are written.
 //!
 //! The free list is an eighth of the cache, but at most 16 MiB. A thread that takes a frame and finds less than half of
 //! the list left wakes a writer. The writer adds up to 1 MiB of frames at a time, writes the dirty pages among them

@@ -1,5 +1,6 @@
 //! The buffer pool: it finds the frame of a page, and reads a missing page into a frame. `evict` chooses the frames to
-//! reuse, `free_frames` keeps frames ready for that, `flush` writes pages, and `log_sync` syncs the log before.
+//! reuse, `free_frames` keeps frames ready for that, `flush` writes pages, and `log_sync` syncs the log before pages
+//! are written.
 //!
 //! The pool uses array translation: an array from page id to frame instead of a hash table. The page of a frame changes
 //! only under the frame's exclusive latch. So a thread that holds the latch and finds the right page id in the frame
