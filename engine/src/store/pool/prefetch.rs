@@ -34,6 +34,11 @@ fn far_line(address: usize) {
     let _ = address;
 }
 
+/// Prefetches `len` bytes from `address` on, which begins a cache line, into the second-level cache.
+pub(super) fn far_lines(address: usize, len: usize) {
+    (address..address.saturating_add(len)).step_by(LINE).for_each(far_line);
+}
+
 /// The distance in memory from the page that is being read to the one that comes next.
 #[derive(Clone, Copy)]
 pub struct FrameDistance {

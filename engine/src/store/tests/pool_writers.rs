@@ -10,7 +10,7 @@ on_each_store! {
     a_writer_sees_that_another_thread_has_synced_the_log
     the_writers_leave_nothing_to_write_for_eviction
     the_writers_sync_the_log_after_a_turn_when_the_free_list_is_full
-    the_writers_sleep_until_few_frames_are_free
+    the_writers_sleep_until_few_frames_are_free_and_pages_are_dirty
     a_thread_syncs_the_log_for_the_writers;
     not_shadow:
 }
@@ -99,7 +99,7 @@ fn the_writers_sync_the_log_after_a_turn_when_the_free_list_is_full(kind: StoreK
     assert_eq!(step(), (0, 1), "the hand has not moved");
 }
 
-fn the_writers_sleep_until_few_frames_are_free(kind: StoreKind) {
+fn the_writers_sleep_until_few_frames_are_free_and_pages_are_dirty(kind: StoreKind) {
     let bench = bench(kind, 64);
     bench.stored(0..300);
     let taken = AtomicU64::new(0);
@@ -111,13 +111,15 @@ fn the_writers_sleep_until_few_frames_are_free(kind: StoreKind) {
                 taken.fetch_add(1, Ordering::SeqCst);
             }
         });
-        // There are frames that have never been used.
-        (0..60).for_each(|id| bench.reads_as(id, 0, u64::from(id)));
+        // First there are frames that have never been used, and then all pages are clean.
+        (0..1000).for_each(|id| bench.reads_as(id % 299, 0, u64::from(id % 299)));
         std::thread::sleep(Duration::from_millis(5));
         assert_eq!(taken.load(Ordering::SeqCst), 0);
-        let mut id = 60;
+        bench.append(2);
+        let mut id = 0;
         while taken.load(Ordering::SeqCst) < 3 {
-            bench.reads_as(id % 300, 0, u64::from(id % 300));
+            put(bench.pool.latch(PageId(299)).unwrap(), 1, 3);
+            bench.reads_as(id % 299, 0, u64::from(id % 299));
             id += 1;
         }
     });
