@@ -8,11 +8,12 @@ use crate::size;
 use bytesize::ByteSize;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use duramen::Codec;
 use duramen::db::types::{DynType, KeyLayout, Separators, TableOptions};
 use duramen::db::{Compression, DeltaBlocks, Overflow, StoreKind, Strategy, Target};
+use duramen::{Codec, Error};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Read, fill, check and repair Duramen databases.
 ///
@@ -159,26 +160,26 @@ fn or_list(names: &[String]) -> String {
 #[derive(Args, Debug, Default)]
 pub(crate) struct NewTable {
     /// The type of keys, such as bytes, str, u64 or (str,u32) [default: that of the table, or bytes]
-    #[arg(long, value_name = "TYPE")]
+    #[arg(long, value_name = "TYPE", value_parser = value::<DynType>)]
     pub(crate) key_type: Option<DynType>,
     /// The type of values [default: that of the table, or bytes, or () without values]
-    #[arg(long, value_name = "TYPE")]
+    #[arg(long, value_name = "TYPE", value_parser = value::<DynType>)]
     pub(crate) value_type: Option<DynType>,
-    #[arg(long, value_name = "LAYOUT", help = layouts(), long_help = layouts_and_documents())]
+    #[arg(long, value_name = "LAYOUT", help = layouts(), long_help = layouts_and_documents(), value_parser = value::<KeyLayout>)]
     pub(crate) keys: Option<KeyLayout>,
     #[arg(long, value_name = "CODEC", help = codecs())]
     pub(crate) codec: Option<Codec>,
     /// How the pages of a new table are compressed in the file: none, lz4, zstd or zlib, the latter two also with a
     /// level, such as zstd:9 [default: none]
-    #[arg(long, value_name = "METHOD")]
+    #[arg(long, value_name = "METHOD", value_parser = value::<Compression>)]
     pub(crate) compress: Option<Compression>,
     /// The length of the places in the file for pages of a new table: fit, or a size such as 4K. A page that compresses
     /// to that size gets a place of that size, any other page a place for a whole page [default: fit]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = value::<Target>)]
     pub(crate) target: Option<Target>,
     /// What to do with a leaf of a new table that misses the target: spill keeps it in a place for a whole page, split
     /// splits it in two [default: spill]
-    #[arg(long, value_name = "WAY")]
+    #[arg(long, value_name = "WAY", value_parser = value::<Overflow>)]
     pub(crate) overflow: Option<Overflow>,
     /// Compactions may train a dictionary for the pages of a new table, if the dictionary saves more than it takes;
     /// needs zstd, and selects it if --compress is not given
@@ -189,7 +190,7 @@ pub(crate) struct NewTable {
     pub(crate) auto_increment: bool,
     /// How long separators are: full, tail, or tail:0 to tail:500 with another radius, in thousandths of a page
     /// [default: tail; tables with blocks have full ones only]
-    #[arg(long, value_name = "LENGTH")]
+    #[arg(long, value_name = "LENGTH", value_parser = value::<Separators>)]
     pub(crate) separators: Option<Separators>,
     #[command(flatten)]
     pub(crate) new_file: NewFile,
@@ -205,8 +206,17 @@ pub(crate) struct NewFile {
     #[arg(long, value_parser = store_parser())]
     pub(crate) store: Option<StoreKind>,
     /// How --store shadow writes small changes of a page: threshold and segment in bytes, and delta blocks
-    #[arg(long, value_name = "THRESHOLD,SEGMENT,BLOCKS|off", requires = "store")]
+    #[arg(long, value_name = "THRESHOLD,SEGMENT,BLOCKS|off", requires = "store", value_parser = value::<DeltaBlocks>)]
     pub(crate) delta: Option<DeltaBlocks>,
+}
+
+/// Parses the value of an option of the engine. The program's message names the option and the value, so the text of
+/// the error has only the values that are allowed.
+fn value<T: FromStr<Err = Error>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error| match error {
+        Error::Option { expected, .. } => format!("it must be {expected}"),
+        other => other.to_string(),
+    })
 }
 
 /// Parses the name of a page store. The help lists the stores.
@@ -329,10 +339,10 @@ pub(crate) struct Push {
     #[arg(long)]
     pub(crate) hex: bool,
     /// The type of the keys of a new table, u32 or u64 [default: u64]
-    #[arg(long, value_name = "TYPE")]
+    #[arg(long, value_name = "TYPE", value_parser = value::<DynType>)]
     pub(crate) key_type: Option<DynType>,
     /// The type of the values of a new table [default: bytes]
-    #[arg(long, value_name = "TYPE")]
+    #[arg(long, value_name = "TYPE", value_parser = value::<DynType>)]
     pub(crate) value_type: Option<DynType>,
 }
 
@@ -462,16 +472,16 @@ pub(crate) struct Stat {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PlanArgs {
     /// The tables to compress: none, all, or selective[:DELTA][:strict] for tables where nearly all pages compress well
-    #[arg(long, value_name = "STRATEGY")]
+    #[arg(long, value_name = "STRATEGY", value_parser = value::<Strategy>)]
     pub(crate) strategy: Option<Strategy>,
     /// The compression of these tables: lz4, zstd[:LEVEL] or zlib[:LEVEL]
-    #[arg(long, value_name = "METHOD")]
+    #[arg(long, value_name = "METHOD", value_parser = value::<Compression>)]
     pub(crate) compress: Option<Compression>,
     /// The length of the places of their pages in the file: fit, or a size such as 4K [default: fit]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = value::<Target>)]
     pub(crate) target: Option<Target>,
     /// What to do with a leaf that misses the target: spill or split [default: spill]
-    #[arg(long, value_name = "WAY")]
+    #[arg(long, value_name = "WAY", value_parser = value::<Overflow>)]
     pub(crate) overflow: Option<Overflow>,
     /// Train a dictionary for the pages of each of these tables, if it saves more than it takes; for --compress zstd
     #[arg(long)]
@@ -544,7 +554,7 @@ pub(crate) struct Compact {
     pub(crate) page_size: Option<ByteSize>,
     /// How --store shadow writes small changes of a page: threshold and segment in bytes, and delta blocks
     /// [default: as it is]
-    #[arg(long, value_name = "THRESHOLD,SEGMENT,BLOCKS|off", requires = "store")]
+    #[arg(long, value_name = "THRESHOLD,SEGMENT,BLOCKS|off", requires = "store", value_parser = value::<DeltaBlocks>)]
     pub(crate) delta: Option<DeltaBlocks>,
     #[command(flatten)]
     pub(crate) plan: PlanArgs,

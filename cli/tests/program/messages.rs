@@ -15,6 +15,8 @@ fn hints_name_commands_and_options() {
         ("push t.duramen u oak --key-type str", "--key-type must be u32 or u64", "auto_increment"),
         ("put u.duramen t oak --auto-increment", "--auto-increment cannot be set", "auto_increment"),
         ("put u.duramen t oak --page-size 7", "--page-size cannot be 7", "page_size"),
+        ("put u.duramen t oak --key-type word", "'--key-type <TYPE>': it must be bytes", "option type"),
+        ("put u.duramen t oak --compress lz5", "'--compress <METHOD>': it must be none", "option compression"),
         ("load t.duramen t --key-type u32", "leave out --key-type", "its own types"),
         ("put t.duramen t oak --store shadow", "`duramen compact t.duramen --store shadow`", "StoreKind"),
         ("put t.duramen t oak --page-size 4K", "`duramen compact t.duramen --page-size 4096`", "page_size"),
