@@ -165,7 +165,8 @@ pub(crate) struct NewTable {
     /// The type of values [default: that of the table, or bytes, or () without values]
     #[arg(long, value_name = "TYPE", value_parser = value::<DynType>)]
     pub(crate) value_type: Option<DynType>,
-    #[arg(long, value_name = "LAYOUT", help = layouts(), long_help = layouts_and_documents(), value_parser = value::<KeyLayout>)]
+    #[arg(long, value_name = "LAYOUT", value_parser = value::<KeyLayout>)]
+    #[arg(help = layouts(), long_help = layouts_and_documents())]
     pub(crate) keys: Option<KeyLayout>,
     #[arg(long, value_name = "CODEC", help = codecs())]
     pub(crate) codec: Option<Codec>,
@@ -483,7 +484,8 @@ pub(crate) struct PlanArgs {
     /// What to do with a leaf that misses the target: spill or split [default: spill]
     #[arg(long, value_name = "WAY", value_parser = value::<Overflow>)]
     pub(crate) overflow: Option<Overflow>,
-    /// Train a dictionary for the pages of each of these tables, if it saves more than it takes; for --compress zstd
+    /// Train a dictionary for the pages of each of these tables, if the dictionary saves more than it takes; needs
+    /// zstd, and selects it if --compress is not given
     #[arg(long)]
     pub(crate) dictionary: bool,
     /// Apply the options to this table only; compact does not change other tables; can be repeated

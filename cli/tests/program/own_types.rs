@@ -81,7 +81,7 @@ fn tables_of_a_programs_own_types_are_dumped_restored_and_read_as_bytes() {
     assert_eq!(place.run_args(&["del", "u.duramen", "by height", "\x0b\x09"], "").status, 0);
     place.ok("load u.duramen heights", "loaded\tXY\n");
     assert_eq!(place.ok("scan u.duramen heights --count", ""), "3002\n");
-    assert!(place.error("load w.duramen t --value-type metres", "").contains("'metres'"), "a slip of the pen");
+    assert!(place.error("load w.duramen t --value-type metres", "").contains("'metres'"), "a misspelt type");
     let sums = place.run_args(&["query", "u.duramen", "COUNT(value), SUM(value) FROM heights"], "");
     assert!(sums.status == 2 && sums.err.contains("metres"), "{}", sums.err);
 }

@@ -110,6 +110,7 @@ impl Shared {
         if durability == Durability::Interval && !self.interval_syncs.request() {
             engine.sync_interval_commits()?;
         }
+        engine.note_changed_pages();
         let log_work = engine.is_checkpoint_due() || engine.is_segment_long();
         if log_work || engine.has_many_superseded_images() || engine.has_detached() || engine.has_overflowed() {
             self.worker.state.lock().due = true;

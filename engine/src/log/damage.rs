@@ -15,7 +15,7 @@ use crate::base::{Lsn, Result, bytes};
 const STEP: u64 = 64 * 1024;
 
 /// The batch that should start at `lsn` is invalid. Searches a segment from `offset` on for a batch header whose
-/// durable LSN is beyond `lsn`, and returns the start of that batch. Tries every byte offset once.
+/// durable LSN is beyond `lsn`, and returns the start LSN of that later batch. Tries every byte offset once.
 pub(super) fn find_later(
     window: &mut FileWindow,
     segment: &SegmentHeader,

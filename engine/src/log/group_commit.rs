@@ -12,8 +12,8 @@ pub(super) struct GroupCommit {
     durable: AtomicU64,
     /// The cause for which the log was stopped.
     poison: OnceLock<String>,
-    /// True if a thread has the role of the leader. Only the leader syncs. If two syncs of a file ran at the same time,
-    /// the system could report a failure to only one of them.
+    /// True if a thread has the role of the leader. Only the leader syncs segments with batches. If two syncs of a file
+    /// ran at the same time, the system could report a failure to only one of them.
     led: Mutex<bool>,
     changed: Condvar,
 }
@@ -61,7 +61,8 @@ impl GroupCommit {
     }
 
     /// Returns `None` as soon as `is_done()` is true, and otherwise the role of the leader. Only a leader may make it
-    /// true, because only leaders wake the threads that wait. `is_done` must take no lock.
+    /// true, because only leaders, and [`GroupCommit::poison`], wake the threads that wait. `is_done` must take no
+    /// lock.
     pub(super) fn wait_or_lead_until(&self, is_done: impl Fn() -> bool) -> Result<Option<Leader<'_>>> {
         let mut led = self.led.lock();
         loop {

@@ -11,7 +11,7 @@
 //!
 //! [`Log::append`] writes once and does not sync.
 //! [`Watermark::make_durable`](crate::base::watermark::Watermark::make_durable) is group commit: one thread syncs while
-//! others append. The syncs of the log run one after the other, so that every failure is seen. After a failed sync the
+//! others append. The syncs of batches run one after the other, so that every failure is seen. After a failed sync the
 //! log acknowledges, appends and removes nothing more.
 //!
 //! A recovery calls in this order: read, redo, [`Log::resume`], a checkpoint whose redo point is in the new epoch, and

@@ -385,8 +385,8 @@ impl Log {
         self.rotation.lock().most_spare = bytes;
     }
 
-    /// Removes the spare files, durably, keeps none from now on, and frees what the current segment does not need,
-    /// because the device is full.
+    /// Removes the spare files, durably, keeps none from now on, and frees what the current segment does not need: when
+    /// the device is full, and before a large transaction.
     ///
     /// # Errors
     /// Errors of the device.

@@ -9,13 +9,13 @@
 //! | 16 | 16 | database id |
 //! | 32 | 4 | segment number, as in the name |
 //! | 36 | 1 | shape: 0 packed, 1 sparse, 2 a spare file, which is no segment; plus 4, see below |
-//! | 37 | 3 | the segment number minus that of the previous segment; 0 in the first segment of an epoch |
+//! | 37 | 3 | the segment number minus that of the previous segment; 0 if that does not fit, or in an epoch's first |
 //! | 40 | 8 | start LSN |
 //! | 48 | 4 | chain value at the start: the checksum of the batch before |
 //! | 52 | 4 | checksum of bytes 0 to 52 |
 //!
-//! The 4 in the shape says that another segment was begun after this one, and that all of this one and the header of
-//! the other one were durable.
+//! The 4 in the shape is the mark: another segment was begun after this one, and all of this one and the header of the
+//! other one were durable when the mark was written.
 //!
 //! The rest of the first device block is zero. Batches begin at [`SEGMENT_HEADER`]. In a spare file epoch, start LSN
 //! and chain value are zero. The bytes after its header belong to an earlier segment, or to the one that it was to
@@ -35,7 +35,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"DURALOG\n");
 const VERSION: u32 = 1;
 /// The shape of a spare file.
 const SPARE: u32 = 2;
-/// The bit of the shape of a segment that is durable and after which another one was begun.
+/// The mark: the bit of the shape of a segment that is durable and after which another one was begun.
 const HAS_NEXT: u32 = 4;
 /// The number of bits of the shape. The other 24 bits of the same u32 are the distance to the previous segment.
 const SHAPE_BITS: u32 = 8;

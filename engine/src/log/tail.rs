@@ -34,7 +34,7 @@ pub(super) struct Tail {
     blocks: Vec<u8>,
 }
 
-/// A segment that is complete and is not written again.
+/// A segment that gets no more batches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OldSegment {
     pub(super) number: u32,

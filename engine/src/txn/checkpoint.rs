@@ -146,9 +146,10 @@ impl Engine {
         let rotation = match stays {
             None => match log.switch_segment() {
                 Ok(Some(start)) => return Ok((LogRotation::Rotated, start)),
-                // Another thread has removed the file, because the device is full. Each rotation is finished: this
-                // thread holds `checkpoints.succeeded`.
-                Ok(None) => LogRotation::Stuck,
+                // Another thread has removed the file, because the device is full or for a large transaction. That
+                // thread takes a checkpoint, too. Each rotation is finished: this thread holds
+                // `checkpoints.succeeded`.
+                Ok(None) => LogRotation::Postponed,
                 Err(cause) => self.stay_in_segment(cause)?,
             },
             Some(stays) => stays,

@@ -145,9 +145,15 @@ impl Engine {
         }
     }
 
-    /// Waits until the pool has few frames that can be reused at once. False after [`Engine::end_writers`].
+    /// Waits until the pool needs a thread that finds frames that can be reused. False after
+    /// [`Engine::end_writers`].
     pub(crate) fn await_dirty_pages(&self) -> bool {
         self.pool.await_demand()
+    }
+
+    /// Call it after each commit. Wakes a writer if the pool has few frames that can be reused at once.
+    pub(crate) fn note_changed_pages(&self) {
+        self.pool.note_change();
     }
 
     /// Writes dirty pages that would be evicted next, until there are enough frames that can be reused at once. Returns

@@ -91,6 +91,29 @@ fn a_switch_to_the_next_segment_syncs_nothing_and_the_next_sync_finishes_it() ->
 }
 
 #[test]
+fn no_segment_begins_until_the_mark_of_the_previous_one_is_written() -> Result<()> {
+    let volume = TestVolume::default();
+    let log = Log::create(packed(&volume), 1, Lsn(0))?;
+    let end = log.append(1, b"first")?;
+    log.prepare_segment()?;
+    assert_eq!(log.switch_segment()?, Some(end));
+    log.prepare_segment()?;
+    let beside = std::thread::scope(|scope| {
+        let gate = volume.hold_marks();
+        scope.spawn(|| log.finish_rotation(end).unwrap());
+        while volume.marks() == 0 {
+            std::thread::yield_now();
+        }
+        let beside = log.switch_segment();
+        drop(gate);
+        beside
+    });
+    assert_eq!(beside?, None);
+    assert!(log.switch_segment()?.is_some());
+    Ok(())
+}
+
+#[test]
 fn after_a_failed_sync_nothing_later_is_acknowledged() {
     let volume = TestVolume::default();
     let log = Log::create(packed(&volume), 1, Lsn(0)).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::base::{Error, Lsn, Result};
 use crate::io::{Disk, LockGuard, Locked, OpenMode, Volume, WriteKind};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -24,6 +24,10 @@ struct Shared {
     fail_write: AtomicBool,
     capacity: Mutex<Option<u64>>,
     slow_sync: AtomicBool,
+    /// Writes of a header with the mark wait for this lock.
+    mark_gate: Mutex<()>,
+    /// How many such writes have begun.
+    marks: AtomicU64,
     wrong: Mutex<Option<WrongBytes>>,
 }
 
@@ -68,6 +72,16 @@ impl TestVolume {
 
     pub(super) fn slow_sync(&self) {
         self.0.slow_sync.store(true, Ordering::SeqCst);
+    }
+
+    /// Until the guard is dropped, the mark is not written to the header of any segment.
+    pub(super) fn hold_marks(&self) -> MutexGuard<'_, ()> {
+        self.0.mark_gate.lock()
+    }
+
+    /// How many writes of a header with the mark have begun.
+    pub(super) fn marks(&self) -> u64 {
+        self.0.marks.load(Ordering::SeqCst)
     }
 
     /// The next `reads` reads of these bytes return others. `None`: all reads, until [`Disk::forget_cached`].
@@ -147,6 +161,10 @@ impl Disk for TestDisk {
     fn write_as(&self, _kind: WriteKind, offset: u64, buf: &[u8]) -> Result<()> {
         if self.shared.fail_write.load(Ordering::SeqCst) {
             return Err(self.error("cannot write"));
+        }
+        if buf.starts_with(b"DURALOG\n") && buf[36] & 4 != 0 {
+            self.shared.marks.fetch_add(1, Ordering::SeqCst);
+            drop(self.shared.mark_gate.lock());
         }
         let mut bytes = self.bytes.lock();
         let end = offset as usize + buf.len();

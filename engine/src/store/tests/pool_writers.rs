@@ -11,6 +11,7 @@ on_each_store! {
     the_writers_leave_nothing_to_write_for_eviction
     the_writers_sync_the_log_after_a_turn_when_the_free_list_is_full
     the_writers_sleep_until_few_frames_are_free_and_pages_are_dirty
+    a_writer_is_woken_if_a_thread_finds_too_few_frames_itself
     a_thread_syncs_the_log_for_the_writers;
     not_shadow:
 }
@@ -116,13 +117,44 @@ fn the_writers_sleep_until_few_frames_are_free_and_pages_are_dirty(kind: StoreKi
         std::thread::sleep(Duration::from_millis(5));
         assert_eq!(taken.load(Ordering::SeqCst), 0);
         bench.append(2);
+        put(bench.pool.latch(PageId(299)).unwrap(), 1, 3);
+        bench.pool.note_change();
+        wait_until(|| taken.load(Ordering::SeqCst) > 0);
         let mut id = 0;
-        while taken.load(Ordering::SeqCst) < 3 {
+        wait_until(|| {
             put(bench.pool.latch(PageId(299)).unwrap(), 1, 3);
-            bench.reads_as(id % 299, 0, u64::from(id % 299));
-            id += 1;
-        }
+            (0..10).for_each(|_| {
+                bench.reads_as(id % 299, 0, u64::from(id % 299));
+                id += 1;
+            });
+            taken.load(Ordering::SeqCst) > 3
+        });
     });
+}
+
+/// With clean pages alone, too.
+fn a_writer_is_woken_if_a_thread_finds_too_few_frames_itself(kind: StoreKind) {
+    let bench = bench(kind, 2048);
+    bench.stored(0..2049);
+    let is_woken = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _end = EndDemand(&bench.pool);
+        scope.spawn(|| is_woken.store(bench.pool.await_demand(), Ordering::SeqCst));
+        // All pages are in use, so the thread must look at all of them once.
+        (0..2048).for_each(|id| bench.reads_as(id, 0, u64::from(id)));
+        assert!(!is_woken.load(Ordering::SeqCst));
+        bench.reads_as(2048, 0, 2048);
+        wait_until(|| is_woken.load(Ordering::SeqCst));
+    });
+}
+
+/// Waits up to ten seconds.
+fn wait_until(mut is_done: impl FnMut() -> bool) {
+    let is_done = (0..10_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(1));
+        is_done()
+    });
+    assert!(is_done, "it takes too long");
 }
 
 /// The thread waits at `gate` before it syncs.
