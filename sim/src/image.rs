@@ -188,14 +188,19 @@ impl Image {
         parts(offset, len).filter(fresh).count() as u64
     }
 
-    /// Allocates every block of the range.
-    pub(crate) fn reserve(&mut self, range: Range<u64>) {
+    /// Allocates the blocks of the range, from its start on, but at most `free` blocks. False if some are left.
+    pub(crate) fn reserve(&mut self, range: Range<u64>, mut free: u64) -> bool {
         let block = DEVICE_BLOCK as u64;
         for index in usize_of(range.start / block)..usize_of(range.end.div_ceil(block)) {
             if !self.block(index).is_some_and(Block::is_allocated) {
+                if free == 0 {
+                    return false;
+                }
                 self.set(index, Block::Reserved);
+                free -= 1;
             }
         }
+        true
     }
 }
 

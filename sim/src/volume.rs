@@ -439,12 +439,11 @@ impl Disk for FailingDisk {
         if state.ignores_reservations {
             return Ok(());
         }
-        let needed =
-            state.files[self.file].visible.growth(range.start, usize_of(range.end.saturating_sub(range.start)));
-        if needed > state.free_blocks() {
+        // As some file systems do, it keeps what it has allocated before the device is full.
+        let free = state.free_blocks();
+        if !state.files[self.file].visible.reserve(range, free) {
             return Err(Error::Full { path: self.path.clone() });
         }
-        state.files[self.file].visible.reserve(range);
         Ok(())
     }
 

@@ -109,6 +109,30 @@ fn a_table_can_be_dropped_on_a_full_device_and_writing_goes_on() -> Result<()> {
     Ok(())
 }
 
+/// Nearly all pages are new and only in the cache when the device becomes full. So they take what was reserved.
+#[test]
+fn a_table_can_be_dropped_on_a_device_that_is_small_for_the_cache() -> Result<()> {
+    for (store, space) in STORES.into_iter().flat_map(|store| [4, 6, 9, 14].map(|mib| (store, mib << 20))) {
+        let what = format!("{store:?}, {space} bytes");
+        let volume = FailingVolume::new(space);
+        volume.limit_space(Some(space));
+        let options = Database::builder().page_size(4096).cache(64 << 20).background(false);
+        let db = options.clone().store(store).create_on(Arc::new(volume.clone()), NAME)?;
+        put(&db, NEW, 0..100)?;
+        let full =
+            (0..1000).find_map(|from| put(&db, OLD, from * 500..(from + 1) * 500).err().map(|error| (from, error)));
+        let Some((groups, Error::Full { .. })) = full else { panic!("{what}: {full:?}") };
+        assert_eq!(len(&db, OLD)?, groups * 500, "{what}");
+        let tx = db.begin_write()?;
+        tx.open_table(NEW)?.remove_range(0..u32::MAX);
+        tx.commit().unwrap_or_else(|error| panic!("{what}: removing entries: {error}"));
+        make_room(&db, 0).unwrap_or_else(|error| panic!("{what}: {error}"));
+        db.close()?;
+        assert_eq!(len(&options.open_on(Arc::new(volume), NAME)?, NEW)?, 1000, "{what}");
+    }
+    Ok(())
+}
+
 #[test]
 fn a_killed_process_leaves_a_database_that_opens_on_a_full_device() -> Result<()> {
     for (store, cache, space) in cases() {

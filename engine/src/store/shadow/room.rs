@@ -118,32 +118,42 @@ impl ShadowStore {
 
     /// Makes the reserve so long; false: the device has no room for it.
     fn reserve_bytes(&self, room: &mut Room, bytes: u64, pages: u64) -> Result<bool> {
+        if !room.reserved.is_empty() {
+            let start = room.reserved.start;
+            return self.reserve_range(room, start..start + bytes);
+        }
         let distance = (room.len / 4).max(MIN_DISTANCE) + (pages + 2) * self.geometry.area();
         let far = (room.len + distance).next_multiple_of(BLOCK as u64);
-        let starts = if room.reserved.is_empty() { [far, room.len] } else { [room.reserved.start; 2] };
-        let mut reserved = Ok(());
-        for start in starts {
-            reserved = self.file.disk().reserve_range(start..start + bytes);
-            match reserved {
-                Ok(()) => {
-                    room.reserved = start..start + bytes;
-                    return Ok(true);
-                }
-                Err(Error::Full { .. }) => {
-                    // A part of it may be allocated.
-                    room.left = true;
-                    if room.reserved.is_empty() && start == far {
-                        // The file system may not allow so long a file.
-                        let len = room.len;
-                        self.end_at(room, len)?;
-                    }
-                }
-                Err(_) => {}
-            }
+        if self.reserve_range(room, far..far + bytes)? {
+            return Ok(true);
         }
-        match reserved {
-            Err(Error::Full { .. }) => Ok(false),
-            reserved => reserved.map(|()| true),
+        // Directly after its end, the file grows over the reserve. A new page then takes all its bytes from it:
+        // those of its delta blocks and of its other slot, too. If the file system does not allow so long a file,
+        // there is no other place.
+        let is_long_allowed = self.reserve_range(room, far + bytes - BLOCK as u64..far + bytes)?;
+        let len = room.len;
+        self.end_at(room, len)?;
+        let bytes = if is_long_allowed { bytes.max((pages + 2) * self.geometry.area()) } else { bytes };
+        self.reserve_range(room, len..len + bytes)
+    }
+
+    /// Makes this the reserve; false: the device has no room for it, or the file system does not allow so long a file.
+    fn reserve_range(&self, room: &mut Room, range: Range<u64>) -> Result<bool> {
+        match self.file.disk().reserve_range(range.clone()) {
+            Ok(()) => {
+                room.reserved = range;
+                Ok(true)
+            }
+            Err(Error::Full { .. }) => {
+                // A part of it may be allocated. The next try needs this space.
+                room.left = true;
+                if room.reserved.is_empty() {
+                    let len = room.len;
+                    self.end_at(room, len)?;
+                }
+                Ok(false)
+            }
+            Err(other) => Err(other),
         }
     }
 
