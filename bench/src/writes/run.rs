@@ -49,7 +49,7 @@ pub(super) struct Measured {
     pub(super) leaves: u64,
     pub(super) frames: u64,
     pub(super) evictions: u64,
-    /// The log syncs that an eviction, or the background writers, needed before dirty pages could be written.
+    /// The log syncs that were needed only because dirty pages had to be written.
     pub(super) forced_log_syncs: u64,
     /// Bytes of delta blocks for each byte of pages.
     pub(super) beta: f64,

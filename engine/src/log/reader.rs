@@ -307,12 +307,15 @@ impl LogReader {
             return Err(self.corrupt(format!("the segment after {name} is missing")));
         }
         if let Some(later) = self.later_batch(&segment, limit)? {
-            return Err(self.corrupt(format!("a batch is damaged: the batch at LSN {later} shows that it was durable")));
+            return Err(
+                self.corrupt(format!("a durable batch is damaged: the batch at LSN {later} was written after it"))
+            );
         }
         if limit.is_none()
             && let Some(later) = self.later_batch_in_spare(&segment)?
         {
-            let what = format!("a segment header is missing: the batch at LSN {later} shows that it was durable");
+            let what =
+                format!("the header of a durable segment is missing: the batch at LSN {later} was written after it");
             return Err(self.corrupt(what));
         }
         // The batches of the segments after a torn tail were never acknowledged.

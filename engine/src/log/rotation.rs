@@ -386,7 +386,7 @@ impl Log {
     }
 
     /// Removes the spare files, durably, keeps none from now on, and frees what the current segment does not need: when
-    /// the device is full, and before a large transaction.
+    /// the device is full, before a large transaction, and when the database is closed.
     ///
     /// # Errors
     /// Errors of the device.

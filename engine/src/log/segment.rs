@@ -48,7 +48,7 @@ const USED: usize = 56;
 pub(super) struct SegmentHeader {
     pub(super) epoch: u32,
     pub(super) number: u32,
-    /// The number of the previous segment of its epoch; 0 if there is none.
+    /// The number of the previous segment of its epoch; 0 if there is none, or if the distance does not fit.
     pub(super) previous: u32,
     pub(super) shape: LogShape,
     pub(super) start: Lsn,

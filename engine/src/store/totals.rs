@@ -39,8 +39,8 @@ pub struct WriteTotals {
     pub data_syncs: u64,
     /// Syncs of the log's files.
     pub log_syncs: u64,
-    /// The part of `log_syncs` that an eviction, or the background writers, needed before dirty pages could be written.
-    /// A larger cache has fewer.
+    /// The part of `log_syncs` that was needed only because dirty pages had to be written: their log must be durable
+    /// first. A larger cache has fewer.
     pub forced_log_syncs: u64,
     written: [Written; KINDS],
 }

@@ -90,14 +90,14 @@ impl Engine {
     fn take_checkpoint(&self, store: &dyn PageStore) -> Result<LogRotation> {
         let log = self.log()?;
         let begins = !self.checkpoints.begun_segment.load(Ordering::Acquire);
-        let stays = if begins { self.prepare_segment(log)? } else { None };
+        let why_not_ready = if begins { self.prepare_segment(log)? } else { None };
         let (rotation, redo, unfinished) = {
             let _between_batches = self.apply.lock();
             // The value from this moment is used: the transaction may end in memory before its end is durable.
             let unfinished = Lsn(self.unfinished.load(Ordering::Acquire));
             let (rotation, redo) = match unfinished {
                 Lsn::MAX if begins => {
-                    let (rotation, redo) = self.switch_segment(log, stays)?;
+                    let (rotation, redo) = self.switch_segment(log, why_not_ready)?;
                     self.checkpoints.begun_segment.store(rotation == LogRotation::Rotated, Ordering::Release);
                     (rotation, redo)
                 }
@@ -129,8 +129,8 @@ impl Engine {
         Ok(rotation)
     }
 
-    /// Makes the file of the next log segment ready. Returns `None` if it is ready, and otherwise why the log stays in
-    /// its segment.
+    /// Makes the file of the next log segment ready. Returns `None` if it is ready, and otherwise why not: the log
+    /// then stays in its segment.
     fn prepare_segment(&self, log: &Log) -> Result<Option<LogRotation>> {
         match log.prepare_segment() {
             Ok(()) => Ok(None),
@@ -138,21 +138,21 @@ impl Engine {
         }
     }
 
-    /// Lets the log continue in the file that is ready. `stays` is the result of [`Engine::prepare_segment`]. If there
-    /// is no such file, the log stays in its segment. Also returns an LSN from which a recovery can read: the start of
-    /// the new segment, or the end of the log. Call [`Engine::finish_rotation`] with it. The caller must hold the apply
-    /// lock. This function syncs nothing.
-    fn switch_segment(&self, log: &Log, stays: Option<LogRotation>) -> Result<(LogRotation, Lsn)> {
-        let rotation = match stays {
+    /// Lets the log continue in the file that is ready. `why_not_ready` is the result of [`Engine::prepare_segment`].
+    /// If there is no such file, the log stays in its segment. Also returns an LSN from which a recovery can read:
+    /// the start of the new segment, or the end of the log. Call [`Engine::finish_rotation`] with it. The caller must
+    /// hold the apply lock. This function syncs nothing.
+    fn switch_segment(&self, log: &Log, why_not_ready: Option<LogRotation>) -> Result<(LogRotation, Lsn)> {
+        let rotation = match why_not_ready {
             None => match log.switch_segment() {
                 Ok(Some(start)) => return Ok((LogRotation::Rotated, start)),
-                // Another thread has removed the file, because the device is full or for a large transaction. That
-                // thread takes a checkpoint, too. Each rotation is finished: this thread holds
+                // Another thread has removed the file, because the device is full or for a large transaction, and takes
+                // a checkpoint after it. No rotation can be unfinished, because this thread holds
                 // `checkpoints.succeeded`.
                 Ok(None) => LogRotation::Postponed,
                 Err(cause) => self.stay_in_segment(cause)?,
             },
-            Some(stays) => stays,
+            Some(why) => why,
         };
         Ok((rotation, log.appended()))
     }
@@ -200,14 +200,14 @@ impl Engine {
         let _no_checkpoint = self.checkpoints.succeeded.lock();
         self.check_poison()?;
         let log = self.log()?;
-        let stays = self.prepare_segment(log)?;
+        let why_not_ready = self.prepare_segment(log)?;
         let (rotation, start) = {
             let _between_batches = self.apply.lock();
             // The transaction of another thread may need the room that is reserved in this segment.
             if !self.is_segment_long() {
                 return Ok(false);
             }
-            self.poison_on_panic("it began a log segment", || self.switch_segment(log, stays))?
+            self.poison_on_panic("it began a log segment", || self.switch_segment(log, why_not_ready))?
         };
         if rotation != LogRotation::Rotated {
             // The next attempt is made when the log has grown by `Engine::segment_bytes` again.

@@ -145,15 +145,14 @@ impl Engine {
         }
     }
 
-    /// Waits until the pool needs a thread that finds frames that can be reused. False after
-    /// [`Engine::end_writers`].
-    pub(crate) fn await_dirty_pages(&self) -> bool {
+    /// Waits until a background writer is needed. False after [`Engine::end_writers`].
+    pub(crate) fn await_demand(&self) -> bool {
         self.pool.await_demand()
     }
 
     /// Call it after each commit. Wakes a writer if the pool has few frames that can be reused at once.
     pub(crate) fn note_changed_pages(&self) {
-        self.pool.note_change();
+        self.pool.note_changed_pages();
     }
 
     /// Writes dirty pages that would be evicted next, until there are enough frames that can be reused at once. Returns
@@ -178,7 +177,7 @@ impl Engine {
         self.pool.sync_log_ahead().inspect_err(|cause| self.poison_if_unsynced(cause))
     }
 
-    /// Ends the threads that call [`Engine::await_dirty_pages`] or [`Engine::await_log_sync`].
+    /// Ends the threads that call [`Engine::await_demand`] or [`Engine::await_log_sync`].
     pub(crate) fn end_writers(&self) {
         self.pool.end_demand();
     }

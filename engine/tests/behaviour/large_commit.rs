@@ -376,7 +376,7 @@ fn finish_without_room(store: StoreKind) -> Result<()> {
     let mut refused = 0;
     for event in (begun..end).step_by(((end - begun) / 12).max(1)) {
         let state = volume.crash(Cut { event, choice: CutChoice::KeepAll });
-        // Somebody else has taken all the room that the dead process had set aside.
+        // Somebody else has taken all the room that is not allocated to the files.
         state.limit_space(Some(0));
         match options(0).open_on(Arc::new(state.clone()), NAME) {
             Ok(db) => drop(db),

@@ -109,7 +109,8 @@ fn a_table_can_be_dropped_on_a_full_device_and_writing_goes_on() -> Result<()> {
     Ok(())
 }
 
-/// Nearly all pages are new and only in the cache when the device becomes full. So they take what was reserved.
+/// When the device becomes full, nearly all pages are new and only in the cache. Their writes need the reserved space,
+/// and removals must still work.
 #[test]
 fn a_table_can_be_dropped_on_a_device_that_is_small_for_the_cache() -> Result<()> {
     for (store, space) in STORES.into_iter().flat_map(|store| [4, 6, 9, 14].map(|mib| (store, mib << 20))) {

@@ -65,8 +65,8 @@ fn segments_are_used_again_and_the_log_takes_little_more_than_between_two_checkp
     Ok(())
 }
 
-/// Makes a commit in another thread during each renaming of the maintenance, and during its syncs: of the folder, or of
-/// all files.
+/// Makes a commit in another thread during each renaming and each sync of the folder by the maintenance. With
+/// `beside_file_syncs` also during each sync of a file.
 #[derive(Debug, Default)]
 struct CommitsBeside {
     db: OnceLock<Weak<Database>>,
@@ -139,7 +139,7 @@ fn commits_do_not_wait_for_the_file_of_the_next_segment() -> Result<()> {
     Ok(())
 }
 
-/// The cache has room for all pages: a commit that evicts a dirty page may have to wait for the log.
+/// The cache has room for all pages, because a commit that evicts a dirty page may have to wait for a sync of the log.
 #[test]
 fn commits_do_not_wait_for_the_syncs_of_the_maintenance() -> Result<()> {
     for store in STORES {

@@ -70,7 +70,7 @@ fn sync_at_intervals(shared: &Shared) {
 /// A writer. It sleeps while there are enough frames that can be reused at once.
 fn write_dirty_pages(shared: &Shared) {
     let engine = &shared.engine;
-    while engine.await_dirty_pages() && engine.check_poison().is_ok() {
+    while engine.await_demand() && engine.check_poison().is_ok() {
         if let Err(cause) = engine.poison_on_panic("it wrote dirty pages", || engine.write_dirty_pages()) {
             tracing::error!(%cause, "{NOT_WRITTEN}");
             std::thread::sleep(AFTER_ERROR);

@@ -127,9 +127,9 @@ impl ShadowStore {
         if self.reserve_range(room, far..far + bytes)? {
             return Ok(true);
         }
-        // Directly after its end, the file grows over the reserve. A new page then takes all its bytes from it:
-        // those of its delta blocks and of its other slot, too. If the file system does not allow so long a file,
-        // there is no other place.
+        // The last choice is a reserve that begins at the end of the file. The file grows into it, so a new
+        // page takes its whole area from it: both slots and the delta blocks. So this reserve has room for
+        // whole areas, unless the file system allows no longer file: then there is no other choice.
         let is_long_allowed = self.reserve_range(room, far + bytes - BLOCK as u64..far + bytes)?;
         let len = room.len;
         self.end_at(room, len)?;

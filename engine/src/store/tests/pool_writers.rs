@@ -118,7 +118,7 @@ fn the_writers_sleep_until_few_frames_are_free_and_pages_are_dirty(kind: StoreKi
         assert_eq!(taken.load(Ordering::SeqCst), 0);
         bench.append(2);
         put(bench.pool.latch(PageId(299)).unwrap(), 1, 3);
-        bench.pool.note_change();
+        bench.pool.note_changed_pages();
         wait_until(|| taken.load(Ordering::SeqCst) > 0);
         let mut id = 0;
         wait_until(|| {
@@ -132,7 +132,7 @@ fn the_writers_sleep_until_few_frames_are_free_and_pages_are_dirty(kind: StoreKi
     });
 }
 
-/// With clean pages alone, too.
+/// This also holds if no page is dirty.
 fn a_writer_is_woken_if_a_thread_finds_too_few_frames_itself(kind: StoreKind) {
     let bench = bench(kind, 2048);
     bench.stored(0..2049);
@@ -140,7 +140,7 @@ fn a_writer_is_woken_if_a_thread_finds_too_few_frames_itself(kind: StoreKind) {
     std::thread::scope(|scope| {
         let _end = EndDemand(&bench.pool);
         scope.spawn(|| is_woken.store(bench.pool.await_demand(), Ordering::SeqCst));
-        // All pages are in use, so the thread must look at all of them once.
+        // All pages were used lately, so the thread finds no frame among those that it looks at.
         (0..2048).for_each(|id| bench.reads_as(id, 0, u64::from(id)));
         assert!(!is_woken.load(Ordering::SeqCst));
         bench.reads_as(2048, 0, 2048);
