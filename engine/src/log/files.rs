@@ -60,6 +60,14 @@ impl LogFiles {
         first.map_or_else(Vec::new, |first| plan.split_off(first))
     }
 
+    /// The segments that are in no [`plan`](LogFiles::plan) from `from` or from a later redo point, because a segment of
+    /// a later epoch replaces them.
+    pub(super) fn replaced(&self, from: LogPosition) -> Vec<u32> {
+        let replaces = |new: &SegmentHeader, old: &SegmentHeader| new.epoch > old.epoch && new.start <= old.start;
+        let counted = self.ours.iter().filter(|header| header.epoch >= from.epoch);
+        counted.filter(|old| self.ours.iter().any(|new| replaces(new, old))).map(|old| old.number).collect()
+    }
+
     /// The epoch for a log that continues this one. It is greater than all epochs of the files, so that no remaining
     /// file is taken for a part of the new log.
     pub(super) fn next_epoch(&self, expected: u32) -> u32 {
@@ -79,26 +87,20 @@ mod tests {
     use super::*;
     use crate::base::Lsn;
 
-    fn plan(segments: &[(u32, u64)], from: (u64, u32)) -> Vec<(u32, u64)> {
-        let mut ours: Vec<SegmentHeader> = (1..)
-            .zip(segments)
-            .map(|(number, &(epoch, start))| SegmentHeader {
-                epoch,
-                number,
-                previous: 0,
-                shape: LogShape::Packed,
-                has_next: false,
-                start: Lsn(start),
-                chain: 0,
-            })
-            .collect();
+    fn segment(number: u32, (epoch, start): (u32, u64)) -> SegmentHeader {
+        let (shape, start) = (LogShape::Packed, Lsn(start));
+        SegmentHeader { epoch, number, previous: 0, shape, has_next: false, start, chain: 0 }
+    }
+
+    fn files(segments: &[(u32, u64)]) -> LogFiles {
+        let mut ours: Vec<SegmentHeader> = (1..).zip(segments).map(|(number, &place)| segment(number, place)).collect();
         ours.sort_unstable_by_key(|header| (header.epoch, header.start, header.number));
-        let files = LogFiles { ours, cut: Vec::new(), spare: Vec::new(), damaged: None, highest: 0 };
-        files
-            .plan(LogPosition { lsn: Lsn(from.0), epoch: from.1 })
-            .iter()
-            .map(|header| (header.epoch, header.start.0))
-            .collect()
+        LogFiles { ours, cut: Vec::new(), spare: Vec::new(), damaged: None, highest: 0 }
+    }
+
+    fn plan(segments: &[(u32, u64)], from: (u64, u32)) -> Vec<(u32, u64)> {
+        let plan = files(segments).plan(LogPosition { lsn: Lsn(from.0), epoch: from.1 });
+        plan.iter().map(|header| (header.epoch, header.start.0)).collect()
     }
 
     #[test]
@@ -116,5 +118,15 @@ mod tests {
         assert_eq!(plan(&[(1, 0), (1, 100), (2, 100), (2, 130)], (0, 1)), [(1, 0), (2, 100), (2, 130)]);
         assert_eq!(plan(&[(1, 0), (1, 100), (2, 50), (3, 50)], (0, 1)), [(1, 0), (3, 50)]);
         assert_eq!(plan(&[(1, 0), (2, 50), (3, 70)], (60, 2)), [(2, 50), (3, 70)]);
+    }
+
+    #[test]
+    fn only_a_later_epoch_replaces_a_segment() {
+        let replaced = |segments, epoch| files(segments).replaced(LogPosition { lsn: Lsn(0), epoch });
+        assert_eq!(replaced(&[(1, 0), (1, 100), (2, 150)], 1), [0; 0]);
+        assert_eq!(replaced(&[(1, 0), (1, 100), (1, 100)], 1), [0; 0]);
+        assert_eq!(replaced(&[(1, 0), (1, 100), (2, 100), (3, 100)], 1), [2, 3]);
+        assert_eq!(replaced(&[(1, 0), (1, 100), (2, 100), (3, 100)], 2), [3]);
+        assert_eq!(replaced(&[(1, 0), (1, 100), (2, 50), (3, 70)], 1), [2]);
     }
 }

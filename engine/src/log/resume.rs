@@ -7,7 +7,7 @@ use super::segment::{self, SegmentHeader};
 use super::tail::OldSegment;
 use super::window::FileWindow;
 use super::writer::Log;
-use crate::base::{Error, Result};
+use crate::base::{Error, Lsn, Result};
 use crate::io::{Disk, OpenMode, WriteKind};
 use std::sync::Arc;
 
@@ -16,9 +16,10 @@ const STEP: usize = 1 << 20;
 
 impl Log {
     /// Continues after a recovery: reads the rest of the log, syncs everything that was read, and starts a segment of a
-    /// new epoch at the end of the valid log. The segment is durable on return. The old segments stay until
-    /// [`Log::remove_before`] removes them. After a crash at any time the log reads the same from the old redo point,
-    /// or from the start of this log. After [`Error::Full`] the end of `reader` is the end of the log, too.
+    /// new epoch at the end of the valid log. The segment is durable on return. The old segments that are a part of the
+    /// log stay until [`Log::remove_before`] removes them. After a crash at any time the log reads the same from the
+    /// old redo point, or from the start of this log. After [`Error::Full`] the end of `reader` is the end of the log,
+    /// too.
     ///
     /// # Errors
     /// [`Error::CorruptLog`] if the log is longer than `reader` found it. Then nothing was changed.
@@ -49,19 +50,37 @@ impl Log {
             .map(|(header, end)| OldSegment { number: header.number, end, len: 0, begun: None, cut: false })
             .collect();
         let listed: Vec<u32> = old_segments.iter().map(|segment| segment.number).collect();
-        // Segments that the reader did not need are removed together with the last segment that it read.
+        // The reader did not need the other segments. Those that another segment replaces are removed at once, the rest
+        // together with the last segment that it read.
+        let replaced = reader.files.replaced(reader.from);
         let (ours, cut) = (reader.files.ours.iter().map(|header| (header.number, false)), reader.files.cut.iter());
         let rest = ours.chain(cut.map(|number| (*number, true)));
         let rest = rest.filter(|(number, _)| !listed.contains(number));
         old_segments.extend(rest.map(|(number, cut)| OldSegment {
             number,
-            end: header.start,
+            end: if replaced.contains(&number) { Lsn::ZERO } else { header.start },
             len: 0,
             begun: None,
             cut,
         }));
         give_back_space(&reader)?;
-        Log::begin(config, header, old_segments)
+        let log = Log::begin(config, header, old_segments)?;
+        log.remove_replaced()?;
+        Ok(log)
+    }
+
+    /// Removes the segments that the recovery has found replaced, after the segment of the new epoch is durable: a
+    /// segment that replaces others and has no batch may be in the file cache only, but the new segment replaces the
+    /// same ones. So after several openings that fail only the empty segments of the last two are left.
+    fn remove_replaced(&self) -> Result<()> {
+        match self.remove_before(Lsn::ZERO) {
+            Err(stopped @ Error::Poisoned { .. }) => Err(stopped),
+            Err(cause) => {
+                tracing::warn!(%cause, "unused segments of the log stay until the next checkpoint");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
     }
 }
 

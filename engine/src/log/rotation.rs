@@ -394,10 +394,14 @@ impl Log {
         self.group.check()?;
         let mut rotation = self.rotation.lock();
         rotation.most_spare = 0;
-        let spares: Vec<u32> = rotation.spares.drain(..).map(|spare| spare.number).collect();
-        let prepared = rotation.prepared.take();
+        let spares: Vec<u32> = rotation.spares.iter().map(|spare| spare.number).collect();
         self.remove(&self.ours(&spares))?;
-        prepared.map_or(Ok(()), |file| self.remove_unused(file.number))?;
+        // Only now: files that cannot be removed can still be used.
+        rotation.spares.clear();
+        if let Some(file) = &rotation.prepared {
+            self.remove_unused(file.number)?;
+            rotation.prepared = None;
+        }
         self.tail.lock().give_back_rest()
     }
 

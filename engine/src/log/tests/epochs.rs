@@ -66,8 +66,8 @@ fn repeated_recoveries_without_a_checkpoint_read_the_same() {
             log.rotate().unwrap();
         }
         log.append(1, b"torn").unwrap();
-        let last = volume.names().len() as u32;
-        tear(&volume, last, 3);
+        let last = volume.names().pop().unwrap();
+        tear(&volume, last.rsplit('.').next().unwrap().parse().unwrap(), 3);
         log = resume(&volume, at(Lsn(0), 1));
         assert_eq!(log.epoch(), u32::from(round) + 2);
         assert_eq!(read_all(packed(&volume), at(Lsn(0), 1)).unwrap(), wanted, "round {round}");
@@ -76,6 +76,23 @@ fn repeated_recoveries_without_a_checkpoint_read_the_same() {
     log.append(1, b"after").unwrap();
     assert_eq!(read_all(packed(&volume), at(redo, log.epoch())).unwrap(), [b"after"]);
     log.remove_before(redo).unwrap();
+    assert_eq!(volume.names().len(), 1);
+}
+
+#[test]
+fn recoveries_that_fail_before_a_batch_leave_two_empty_segments() {
+    let volume = TestVolume::default();
+    Log::create(packed(&volume), 1, Lsn(0)).unwrap().append(1, b"kept").unwrap();
+    for last in 2..10 {
+        resume(&volume, at(Lsn(0), 1));
+        let left = [1].into_iter().chain(2.max(last - 1)..=last).map(segment_name).collect::<Vec<_>>();
+        assert_eq!(volume.names(), left);
+        assert_eq!(read_all(packed(&volume), at(Lsn(0), 1)).unwrap(), [b"kept"]);
+    }
+    let log = resume(&volume, at(Lsn(0), 1));
+    log.append(1, b"new").unwrap();
+    assert_eq!(read_all(packed(&volume), at(Lsn(0), 1)).unwrap(), [b"kept".as_slice(), b"new"]);
+    log.remove_before(log.rotate().unwrap()).unwrap();
     assert_eq!(volume.names().len(), 1);
 }
 

@@ -228,6 +228,26 @@ fn spare_files_are_bounded_in_bytes_and_number() -> Result<()> {
 }
 
 #[test]
+fn spare_files_that_cannot_be_removed_are_used_or_removed_later() -> Result<()> {
+    let volume = TestVolume::default();
+    let log = Log::create(packed(&volume), 1, Lsn(0))?;
+    log.keep_spares(1 << 20);
+    let redo = (0..4).map(|_| log.rotate()).last().unwrap()?;
+    log.remove_before(redo)?;
+    log.prepare_segment()?;
+    assert_eq!(volume.names().len(), 4, "a segment, the file of the next one, and two spare files");
+    volume.fail_remove(true);
+    assert!(matches!(log.remove_spares(), Err(Error::Io { .. })));
+    volume.fail_remove(false);
+    log.rotate()?;
+    log.rotate()?;
+    assert_eq!(volume.names().len(), 4, "two of these files are segments now");
+    log.remove_spares()?;
+    assert_eq!(volume.names().len(), 3, "the third one is removed");
+    Ok(())
+}
+
+#[test]
 fn spare_files_become_few_when_the_log_becomes_short() -> Result<()> {
     let volume = TestVolume::default();
     let log = Log::create(packed(&volume), 1, Lsn(0))?;

@@ -22,6 +22,7 @@ struct Shared {
     writes: Mutex<BTreeMap<[u8; 8], u64>>,
     fail_sync: AtomicBool,
     fail_write: AtomicBool,
+    fail_remove: AtomicBool,
     capacity: Mutex<Option<u64>>,
     slow_sync: AtomicBool,
     /// Writes of a header with the mark wait for this lock.
@@ -68,6 +69,10 @@ impl TestVolume {
 
     pub(super) fn fail_write(&self, fail: bool) {
         self.0.fail_write.store(fail, Ordering::SeqCst);
+    }
+
+    pub(super) fn fail_remove(&self, fail: bool) {
+        self.0.fail_remove.store(fail, Ordering::SeqCst);
     }
 
     pub(super) fn slow_sync(&self) {
@@ -117,6 +122,10 @@ impl TestVolume {
     }
 }
 
+fn failure(action: &'static str, name: &str) -> Error {
+    Error::io(action, name, std::io::Error::other("a failure that the test asked for"))
+}
+
 #[derive(Debug)]
 struct TestDisk {
     shared: Arc<Shared>,
@@ -126,7 +135,7 @@ struct TestDisk {
 
 impl TestDisk {
     fn error(&self, action: &'static str) -> Error {
-        Error::io(action, &self.name, std::io::Error::other("a failure that the test asked for"))
+        failure(action, &self.name)
     }
 }
 
@@ -226,6 +235,9 @@ impl Volume for TestVolume {
     }
 
     fn remove(&self, name: &str) -> Result<()> {
+        if self.0.fail_remove.load(Ordering::SeqCst) {
+            return Err(failure("cannot remove", name));
+        }
         self.0.files.lock().remove(name);
         Ok(())
     }
