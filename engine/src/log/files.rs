@@ -60,8 +60,8 @@ impl LogFiles {
         first.map_or_else(Vec::new, |first| plan.split_off(first))
     }
 
-    /// The segments that are in no [`plan`](LogFiles::plan) from `from` or from a later redo point, because a segment of
-    /// a later epoch replaces them.
+    /// The segments that are in no [`plan`](LogFiles::plan) from `from` or from a later redo point, because another
+    /// segment of a later epoch replaces them.
     pub(super) fn replaced(&self, from: LogPosition) -> Vec<u32> {
         let replaces = |new: &SegmentHeader, old: &SegmentHeader| new.epoch > old.epoch && new.start <= old.start;
         let counted = self.ours.iter().filter(|header| header.epoch >= from.epoch);
