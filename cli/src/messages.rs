@@ -51,6 +51,9 @@ fn advice(error: &Error) -> Option<&'static str> {
         Error::TooManyNumbers { .. } => ": query a smaller range at a time, or raise the limit with --max-numbers",
         Error::CacheFull { .. } => ": use a larger --cache",
         Error::TooManyPages { .. } => ": convert it with `duramen compact` and a larger --page-size",
+        Error::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            ": run the command as a user who can read and write the file and its folder"
+        }
         Error::TooManyTables => ": make a new database with `duramen dump` and `duramen restore`",
         _ => return None,
     })
@@ -58,6 +61,9 @@ fn advice(error: &Error) -> Option<&'static str> {
 
 /// The message for an option with a wrong value.
 fn refused(option: &str, value: &str, expected: &str) -> String {
+    if option == "dictionary" {
+        return "--dictionary needs --compress zstd: name this method, or leave out --dictionary".to_owned();
+    }
     let name = match option {
         "page_size" => "--page-size",
         "keys" => "--keys",
@@ -66,7 +72,6 @@ fn refused(option: &str, value: &str, expected: &str) -> String {
         "compression" => "--compress",
         "target" => "--target",
         "overflow" => "--overflow",
-        "dictionary" => "--dictionary",
         "auto_increment" => "--auto-increment",
         "key_width" => "the length of keys",
         "value_width" => "the length of values",
@@ -91,6 +96,7 @@ mod tests {
             message(&Error::Option { option, value: value.into(), expected: expected.into() })
         };
         assert_eq!(refused("page_size", "7", "16"), "--page-size cannot be 7: it must be 16");
+        assert!(refused("dictionary", "true", "false").starts_with("--dictionary needs --compress zstd"));
         assert_eq!(
             refused("table name", "empty", "1 to 9 bytes long"),
             "the name of a table cannot be empty: it must be 1 to 9 bytes long"
@@ -113,6 +119,9 @@ mod tests {
             assert!(!text.contains("open it") && !text.contains("create it"), "{text}");
         }
         assert_eq!(message(&Error::NoTable { table: "t".into() }), "there is no table \"t\"");
+        let source = std::io::ErrorKind::PermissionDenied.into();
+        let refused = message(&Error::Io { action: "cannot open", path: path(), source });
+        assert!(refused.contains("t.duramen: permission denied: run the command as a user who"), "{refused}");
         let damaged = Error::corrupt(PageId(7), "its checksum is wrong");
         assert_eq!(
             message(&damaged),

@@ -3,7 +3,8 @@
 
 use crate::size;
 use duramen::db::{Phase, Progress};
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, HumanFloatCount, ProgressBar, ProgressState, ProgressStyle};
+use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -167,12 +168,16 @@ fn bar(phase: &'static str, unit: Unit, total: Option<u64>) -> ProgressBar {
     let template = match (unit, total) {
         (Unit::Bytes, Some(_)) => "{prefix} [{wide_bar}] {bytes}/{total_bytes} {bytes_per_sec}, {eta} left {msg}",
         (Unit::Bytes, None) => "{prefix} {spinner} {bytes} {bytes_per_sec} {msg}",
-        (Unit::Count(_), Some(_)) => "{prefix} [{wide_bar}] {human_pos}/{human_len} {per_sec}, {eta} left {msg}",
-        (Unit::Count(_), None) => "{prefix} {spinner} {human_pos} {per_sec} {msg}",
+        (Unit::Count(_), Some(_)) => "{prefix} [{wide_bar}] {human_pos}/{human_len} {rate}/s, {eta} left {msg}",
+        (Unit::Count(_), None) => "{prefix} {spinner} {human_pos} {rate}/s {msg}",
     };
     let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
     if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.progress_chars("=> "));
+        // `per_sec` of the library has four decimals.
+        let rate = |state: &ProgressState, line: &mut dyn fmt::Write| {
+            let _ = write!(line, "{:.0}", HumanFloatCount(state.per_sec()));
+        };
+        bar.set_style(style.progress_chars("=> ").with_key("rate", rate));
     }
     bar.set_prefix(phase);
     bar

@@ -475,7 +475,7 @@ pub(crate) struct PlanArgs {
     /// The tables to compress: none, all, or selective[:DELTA][:strict] for tables where nearly all pages compress well
     #[arg(long, value_name = "STRATEGY", value_parser = value::<Strategy>)]
     pub(crate) strategy: Option<Strategy>,
-    /// The compression of these tables: lz4, zstd[:LEVEL] or zlib[:LEVEL]
+    /// The compression of these tables: lz4, zstd[:LEVEL] or zlib[:LEVEL] [default: lz4, or zstd with --dictionary]
     #[arg(long, value_name = "METHOD", value_parser = value::<Compression>)]
     pub(crate) compress: Option<Compression>,
     /// The length of the places of their pages in the file: fit, or a size such as 4K [default: fit]

@@ -38,7 +38,7 @@ struct Summary<'a> {
     input_bytes: u64,
     /// Bytes of the whole database on the device, with all its tables.
     database_bytes: u64,
-    /// `database_bytes` divided by `input_bytes`; `-` if the database existed before.
+    /// `database_bytes` divided by `input_bytes`; `-` if the database existed before, or the input is empty.
     database_to_input: Option<f64>,
     seconds: f64,
 }
@@ -71,7 +71,7 @@ pub(super) fn run(args: &Load) -> Result<Completion> {
         commits: written.commits,
         input_bytes: gathered.bytes,
         database_bytes,
-        database_to_input: fresh.then(|| database_bytes as f64 / gathered.bytes.max(1) as f64),
+        database_to_input: (fresh && gathered.bytes > 0).then(|| database_bytes as f64 / gathered.bytes as f64),
         seconds: start.elapsed().as_secs_f64(),
     };
     report::print(&summary, args.report.format)?;

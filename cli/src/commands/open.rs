@@ -297,8 +297,10 @@ pub(super) fn table(db: &Database, name: &str, hex: bool) -> Result<(ReadOnlyUnt
 
 /// Bytes of the database on the device. For a block device only the database itself knows them.
 pub(super) fn disk_bytes(args: &args::Database) -> Result<u64> {
-    let refused = |source| Failure::File { action: "cannot read the size of", path: args.db.clone(), source };
-    let metadata = std::fs::metadata(&args.db).map_err(refused)?;
+    let metadata = std::fs::metadata(&args.db).map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound => Error::NotFound { path: args.db.clone() }.into(),
+        _ => Failure::File { action: "cannot read the size of", path: args.db.clone(), source },
+    })?;
     #[cfg(unix)]
     if std::os::unix::fs::FileTypeExt::is_block_device(&metadata.file_type()) {
         return Ok(reading(args)?.stats().allocated_bytes);

@@ -197,7 +197,7 @@ fn a_plan_that_cannot_be_met_is_an_error_that_says_why() {
         ("analyze t.duramen --target 3K", "--target"),
         ("compact t.duramen --target 8K", "1K to 4K"),
         ("compact t.duramen --compress lz4 --dictionary", "--dictionary"),
-        ("load t.duramen new --compress lz4 --dictionary", "unless the compression is zstd"),
+        ("load t.duramen new --compress lz4 --dictionary", "--dictionary needs --compress zstd"),
         ("load t.duramen text --dictionary", "created without --dictionary"),
         ("analyze t.duramen --group text,nobody", "nobody"),
         ("analyze t.duramen --table nobody", "nobody"),

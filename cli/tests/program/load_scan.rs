@@ -142,6 +142,9 @@ fn the_summary_counts_keys_bytes_and_what_was_replaced() {
     let again: serde_json::Value = serde_json::from_str(&again).unwrap();
     assert_eq!((again["commits"].as_u64(), again["keys"].as_u64()), (Some(3), Some(5)));
     assert!(again["database_to_input"].is_null(), "there is more in it than this input: {again}");
+    let empty = place.ok("load empty.duramen t --format json", "");
+    let empty: serde_json::Value = serde_json::from_str(&empty).unwrap();
+    assert!(empty["database_to_input"].is_null(), "{empty}");
 }
 
 #[test]

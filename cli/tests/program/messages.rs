@@ -25,6 +25,7 @@ fn hints_name_commands_and_options() {
             "`duramen compact s.duramen --store shadow --delta off`",
             "DeltaBlocks",
         ),
+        ("compact u.duramen", "there is no database at", "cannot read the size"),
         ("del t.duramen t", "a range with --from, --to or --prefix", "<KEYS>"),
     ] {
         let message = place.error(arguments, "1\n");

@@ -29,7 +29,7 @@ const STAYS_READABLE: &str = stays_readable!();
 
 // The end of the message of an error: the action that resolves it.
 const FREE_SPACE: &str = concat!(
-    ": free some space, or raise the limit of the length of files if there is one, and try again; ",
+    ": free some space, commit less at a time, or raise the limit of the length of files if there is one; ",
     stays_readable!()
 );
 const CLOSE_OTHER: &str = ": close it in the other process, or drop the other handle, first";
@@ -349,7 +349,10 @@ pub enum Error {
 
 /// The description of a missing log. `log` is the names of its files without their numbers.
 fn missing(log: &Path) -> String {
-    format!("is missing or belongs to another database (its files are named {}.NUMBER)", log.display())
+    format!(
+        "is missing, as a whole or in part, or belongs to another database (its files are named {}.NUMBER)",
+        log.display()
+    )
 }
 
 impl fmt::Debug for Error {
@@ -551,7 +554,7 @@ mod tests {
             (Error::CorruptLog { lsn: Lsn(7), what: "it rots".into() }, "the log: at LSN 7, it rots"),
             (
                 Error::MissingLog { path: "forest".into(), log: "forest-log".into() },
-                "the log: it is missing or belongs to another database (its files are named forest-log.NUMBER)",
+                "the log: it is missing, as a whole or in part, or belongs to another database (its files are named forest-log.NUMBER)",
             ),
         ];
         for (error, expected) in damaged {
