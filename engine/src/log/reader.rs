@@ -307,15 +307,16 @@ impl LogReader {
             return Err(self.corrupt(format!("the segment after {name} is missing")));
         }
         if let Some(later) = self.later_batch(&segment, limit)? {
-            return Err(
-                self.corrupt(format!("a durable batch is damaged: the batch at LSN {later} was written after it"))
-            );
+            return Err(self.corrupt(format!(
+                "a durable batch is damaged: the batch at LSN {later} was written when it was durable"
+            )));
         }
         if limit.is_none()
             && let Some(later) = self.later_batch_in_spare(&segment)?
         {
-            let what =
-                format!("the header of a durable segment is missing: the batch at LSN {later} was written after it");
+            let what = format!(
+                "the header of a durable segment is missing: the batch at LSN {later} was written when it was durable"
+            );
             return Err(self.corrupt(what));
         }
         // The batches of the segments after a torn tail were never acknowledged.

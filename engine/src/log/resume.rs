@@ -69,9 +69,10 @@ impl Log {
         Ok(log)
     }
 
-    /// Removes the segments that the recovery has found replaced, after the segment of the new epoch is durable: a
-    /// segment that replaces others and has no batch may be in the file cache only, but the new segment replaces the
-    /// same ones. So after several openings that fail only the empty segments of the last two are left.
+    /// Removes the segments that the recovery has found replaced, after the segment of the new epoch is durable. A
+    /// segment without batches may be in the file cache only. If it is the last one that was read, the new segment
+    /// starts at the same LSN and replaces the same segments. So after several openings that fail before they append
+    /// anything, only the segments of the last two are left.
     fn remove_replaced(&self) -> Result<()> {
         match self.remove_before(Lsn::ZERO) {
             Err(stopped @ Error::Poisoned { .. }) => Err(stopped),

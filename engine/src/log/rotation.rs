@@ -398,9 +398,13 @@ impl Log {
         self.remove(&self.ours(&spares))?;
         // Only now: files that cannot be removed can still be used.
         rotation.spares.clear();
-        if let Some(file) = &rotation.prepared {
-            self.remove_unused(file.number)?;
-            rotation.prepared = None;
+        if let Some(file) = rotation.prepared.take()
+            && let Err(cause) = self.remove_unused(file.number)
+        {
+            // The name may be gone although the removal failed. So the log does not continue in the open file: a spare
+            // file is opened again by its name.
+            rotation.add(SpareFile { number: file.number, len: file.filled });
+            return Err(cause);
         }
         self.tail.lock().give_back_rest()
     }
@@ -420,7 +424,8 @@ impl Log {
     fn remove_unused(&self, number: u32) -> Result<()> {
         match segment::inspect(&self.config, number) {
             Ok(SegmentFile::Spare) => self.remove(&[number]),
-            _ => Ok(()),
+            Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(cause) => Err(cause),
         }
     }
 

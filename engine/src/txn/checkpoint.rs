@@ -220,8 +220,7 @@ impl Engine {
 
     /// Removes the spare files, and keeps none during `work`, which needs their space.
     pub(super) fn without_spare_segments(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
-        self.log()?.remove_spares()?;
-        let done = work();
+        let done = self.log()?.remove_spares().and_then(|()| work());
         self.keep_spare_segments();
         done
     }

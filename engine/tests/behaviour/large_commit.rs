@@ -390,7 +390,8 @@ fn finish_without_room(store: StoreKind) -> Result<()> {
         assert!(found == 10_000 || found == 60_000, "{store:?}, cut at {event}: {found}");
         assert_eq!(db.verify(|_| ())?.findings, []);
     }
-    // With `shadow`, the room that the dead process had set aside is still allocated beyond the end of the file.
+    // `KeepAll` keeps reservations, too. With `shadow`, the room that was set aside before the power cut is therefore
+    // still allocated beyond the end of the file.
     assert_eq!(refused == 0, store == StoreKind::Shadow, "{store:?}: {refused} openings were without room");
     Ok(())
 }

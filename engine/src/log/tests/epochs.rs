@@ -97,6 +97,21 @@ fn recoveries_that_fail_before_a_batch_leave_two_empty_segments() {
 }
 
 #[test]
+fn replaced_segments_that_cannot_be_removed_stay_until_a_checkpoint() {
+    let volume = TestVolume::default();
+    Log::create(packed(&volume), 1, Lsn(0)).unwrap().append(1, b"kept").unwrap();
+    (0..2).for_each(|_| drop(resume(&volume, at(Lsn(0), 1))));
+    volume.fail_remove(true);
+    let log = resume(&volume, at(Lsn(0), 1));
+    volume.fail_remove(false);
+    assert_eq!(volume.names().len(), 4);
+    log.append(1, b"new").unwrap();
+    assert_eq!(read_all(packed(&volume), at(Lsn(0), 1)).unwrap(), [b"kept".as_slice(), b"new"]);
+    log.remove_before(log.rotate().unwrap()).unwrap();
+    assert_eq!(volume.names().len(), 1);
+}
+
+#[test]
 fn an_unfinished_segment_of_an_interrupted_recovery_is_skipped_and_removed() {
     let volume = TestVolume::default();
     Log::create(packed(&volume), 1, Lsn(0)).unwrap().append(1, b"a").unwrap();

@@ -101,9 +101,11 @@ fn no_segment_begins_until_the_mark_of_the_previous_one_is_written() -> Result<(
     let beside = std::thread::scope(|scope| {
         let gate = volume.hold_marks();
         scope.spawn(|| log.finish_rotation(end).unwrap());
-        while volume.marks() == 0 {
-            std::thread::yield_now();
-        }
+        let is_waiting = (0..10_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            volume.marks() > 0
+        });
+        assert!(is_waiting, "the mark is not written");
         let beside = log.switch_segment();
         drop(gate);
         beside

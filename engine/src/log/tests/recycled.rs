@@ -248,6 +248,25 @@ fn spare_files_that_cannot_be_removed_are_used_or_removed_later() -> Result<()> 
 }
 
 #[test]
+fn a_prepared_file_whose_removal_fails_is_not_used_without_its_name() -> Result<()> {
+    for is_removed in [false, true] {
+        let volume = TestVolume::default();
+        let log = Log::create(packed(&volume), 1, Lsn(0))?;
+        log.make_durable(log.append(1, b"first")?)?;
+        log.prepare_segment()?;
+        let fail = |fail| if is_removed { volume.fail_remove_late(fail) } else { volume.fail_remove(fail) };
+        fail(true);
+        assert!(matches!(log.remove_spares(), Err(Error::Io { .. })));
+        fail(false);
+        log.rotate()?;
+        log.make_durable(log.append(1, b"acknowledged")?)?;
+        assert_eq!(read_all(packed(&volume), at(Lsn(0), 1))?, [b"first".as_slice(), b"acknowledged"]);
+        assert_eq!(volume.names().len(), 2, "the file that is still there is used: {is_removed}");
+    }
+    Ok(())
+}
+
+#[test]
 fn spare_files_become_few_when_the_log_becomes_short() -> Result<()> {
     let volume = TestVolume::default();
     let log = Log::create(packed(&volume), 1, Lsn(0))?;

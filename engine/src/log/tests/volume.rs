@@ -23,6 +23,7 @@ struct Shared {
     fail_sync: AtomicBool,
     fail_write: AtomicBool,
     fail_remove: AtomicBool,
+    fail_remove_late: AtomicBool,
     capacity: Mutex<Option<u64>>,
     slow_sync: AtomicBool,
     /// Writes of a header with the mark wait for this lock.
@@ -73,6 +74,11 @@ impl TestVolume {
 
     pub(super) fn fail_remove(&self, fail: bool) {
         self.0.fail_remove.store(fail, Ordering::SeqCst);
+    }
+
+    /// A removal takes effect, and returns an error.
+    pub(super) fn fail_remove_late(&self, fail: bool) {
+        self.0.fail_remove_late.store(fail, Ordering::SeqCst);
     }
 
     pub(super) fn slow_sync(&self) {
@@ -239,6 +245,9 @@ impl Volume for TestVolume {
             return Err(failure("cannot remove", name));
         }
         self.0.files.lock().remove(name);
+        if self.0.fail_remove_late.load(Ordering::SeqCst) {
+            return Err(failure("cannot remove", name));
+        }
         Ok(())
     }
 

@@ -127,14 +127,15 @@ impl ShadowStore {
         if self.reserve_range(room, far..far + bytes)? {
             return Ok(true);
         }
-        // The last choice is a reserve that begins at the end of the file. The file grows into it, so a new
-        // page takes its whole area from it: both slots and the delta blocks. So this reserve has room for
-        // whole areas, unless the file system allows no longer file: then there is no other choice.
-        let is_long_allowed = self.reserve_range(room, far + bytes - BLOCK as u64..far + bytes)?;
-        let len = room.len;
-        self.end_at(room, len)?;
-        let bytes = if is_long_allowed { bytes.max((pages + 2) * self.geometry.area()) } else { bytes };
-        self.reserve_range(room, len..len + bytes)
+        // A reserve that begins at the end of the file is the last choice: the file grows into it, and a new page takes
+        // its whole area from it, both slots and the delta blocks. It helps only if the file system does not allow a
+        // longer file.
+        if self.reserve_range(room, far + bytes - BLOCK as u64..far + bytes)? {
+            let len = room.len;
+            self.end_at(room, len)?;
+            return Ok(false);
+        }
+        self.reserve_range(room, room.len..room.len + bytes)
     }
 
     /// Makes this the reserve; false: the device has no room for it, or the file system does not allow so long a file.
@@ -153,7 +154,10 @@ impl ShadowStore {
                 }
                 Ok(false)
             }
-            Err(other) => Err(other),
+            Err(other) => {
+                room.left = true;
+                Err(other)
+            }
         }
     }
 

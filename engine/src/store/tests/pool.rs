@@ -286,7 +286,7 @@ fn a_damaged_page_is_named_and_the_others_are_read(kind: StoreKind) {
 }
 
 /// A sound inner page of one child.
-fn inner(page_size: usize, id: u32) -> Vec<u8> {
+pub(super) fn inner(page_size: usize, id: u32) -> Vec<u8> {
     let mut builder = PageBuilder::new(
         page_size,
         &PageSpec {

@@ -1,6 +1,6 @@
 //! The writers of a pool, and the thread that syncs the log for them.
 
-use super::pool::{bench, put};
+use super::pool::{bench, inner, put};
 use super::*;
 use crate::store::Pool;
 use std::time::Duration;
@@ -12,6 +12,7 @@ on_each_store! {
     the_writers_sync_the_log_after_a_turn_when_the_free_list_is_full
     the_writers_sleep_until_few_frames_are_free_and_pages_are_dirty
     a_writer_is_woken_if_a_thread_finds_too_few_frames_itself
+    a_writer_sleeps_if_no_frame_can_be_added
     a_thread_syncs_the_log_for_the_writers;
     not_shadow:
 }
@@ -132,7 +133,7 @@ fn the_writers_sleep_until_few_frames_are_free_and_pages_are_dirty(kind: StoreKi
     });
 }
 
-/// This also holds if no page is dirty.
+/// No page is dirty.
 fn a_writer_is_woken_if_a_thread_finds_too_few_frames_itself(kind: StoreKind) {
     let bench = bench(kind, 2048);
     bench.stored(0..2049);
@@ -142,10 +143,41 @@ fn a_writer_is_woken_if_a_thread_finds_too_few_frames_itself(kind: StoreKind) {
         scope.spawn(|| is_woken.store(bench.pool.await_demand(), Ordering::SeqCst));
         // All pages were used lately, so the thread finds no frame among those that it looks at.
         (0..2048).for_each(|id| bench.reads_as(id, 0, u64::from(id)));
+        std::thread::sleep(Duration::from_millis(5));
         assert!(!is_woken.load(Ordering::SeqCst));
         bench.reads_as(2048, 0, 2048);
         wait_until(|| is_woken.load(Ordering::SeqCst));
     });
+}
+
+/// All pages are inner pages that stay in the cache, or nearly all are in use.
+fn a_writer_sleeps_if_no_frame_can_be_added(kind: StoreKind) {
+    for keeps_inner in [false, true] {
+        let mut bench = bench(kind, 1024);
+        bench.pool = bench.pool.keeping_inner(keeps_inner);
+        for id in 0..1100 {
+            bench.store.write(PageId(id), &inner(bench.pool.page_size(), id)).unwrap();
+        }
+        let pinned = if keeps_inner { 0 } else { 1020 };
+        let pins: Vec<_> = (0..pinned).map(|id| bench.pool.pin(PageId(id)).unwrap()).collect();
+        let steps = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            let _end = EndDemand(&bench.pool);
+            scope.spawn(|| {
+                while bench.pool.await_demand() {
+                    while bench.pool.refill_step().unwrap() > 0 {}
+                    steps.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+            (pinned..1090).for_each(|id| drop(bench.pool.read(PageId(id)).unwrap()));
+            wait_until(|| steps.load(Ordering::SeqCst) > 0);
+            std::thread::sleep(Duration::from_millis(5));
+            let at_end = steps.load(Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(50));
+            assert!(steps.load(Ordering::SeqCst) <= at_end + 1, "{kind:?}, inner pages stay: {keeps_inner}");
+        });
+        drop(pins);
+    }
 }
 
 /// Waits up to ten seconds.
