@@ -21,6 +21,9 @@ pub enum Fault {
     /// A call that neither reads, writes nor syncs returns an error, and nothing has changed: to open, create, rename,
     /// remove, list, trim, resize or reserve.
     Refuse,
+    /// A call that creates, renames, removes or resizes a file returns an error, although it took effect: so does a
+    /// network file system whose reply was lost.
+    RefuseLate,
     /// A write returns, but is never applied.
     LoseWrite,
     /// A write is applied to other device blocks of the file.
@@ -29,7 +32,7 @@ pub enum Fault {
 
 impl Fault {
     /// How many kinds there are.
-    const COUNT: usize = 9;
+    const COUNT: usize = 10;
 }
 
 /// Which of the calls of its kind a fault hits.

@@ -165,7 +165,7 @@ impl FailingVolume {
             return Err(Error::NotFound { path: self.path(from) });
         }
         state.rename(Naming::Rename { from: from.to_owned(), to: to.to_owned() });
-        Ok(())
+        state.healthy(Fault::RefuseLate, "cannot rename", from, &self.path(from))
     }
 }
 
@@ -178,7 +178,11 @@ impl Volume for FailingVolume {
         let file = match (state.names.get(name), mode) {
             (Some(_), OpenMode::CreateNew) => return Err(Error::Exists { path }),
             (Some(&file), _) => file,
-            (None, OpenMode::CreateNew) => state.create(name),
+            (None, OpenMode::CreateNew) => {
+                let created = state.create(name);
+                state.healthy(Fault::RefuseLate, "cannot create", name, &path)?;
+                created
+            }
             (None, _) => return Err(Error::NotFound { path }),
         };
         Ok(self.disk(file, name, mode != OpenMode::Read))
@@ -191,7 +195,7 @@ impl Volume for FailingVolume {
         if state.names.contains_key(name) {
             state.rename(Naming::Remove { name: name.to_owned() });
         }
-        Ok(())
+        state.healthy(Fault::RefuseLate, "cannot remove", name, &self.path(name))
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
@@ -219,7 +223,7 @@ impl Volume for FailingVolume {
             return Err(Error::NotFound { path: self.path(missing) });
         }
         state.rename(Naming::Exchange { one: one.to_owned(), other: other.to_owned() });
-        Ok(true)
+        state.healthy(Fault::RefuseLate, "cannot rename", one, &self.path(one)).map(|()| true)
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
@@ -424,7 +428,7 @@ impl Disk for FailingDisk {
             return Err(self.error("cannot resize", ErrorKind::FileTooLarge));
         }
         state.change(self.file, Change::Resize { len });
-        Ok(())
+        state.healthy(Fault::RefuseLate, "cannot resize", &self.name, &self.path)
     }
 
     /// Holds as long as nothing of it is trimmed or cut off; a power cut ends it.

@@ -116,6 +116,26 @@ fn a_call_that_is_refused_changes_nothing() {
 }
 
 #[test]
+fn a_call_that_is_refused_late_has_taken_effect() {
+    let volume = FailingVolume::new(1);
+    let late = |call: &dyn Fn() -> duramen::Result<()>| {
+        volume.inject(Fault::RefuseLate, Trigger::once());
+        assert!(matches!(call(), Err(Error::Io { .. })));
+        volume.list("").unwrap()
+    };
+    let disk = durable(&volume, "f", b"abc");
+    durable(&volume, "g", b"other");
+    assert_eq!(late(&|| volume.open("new", OpenMode::CreateNew).map(drop)), ["f", "g", "new"]);
+    assert_eq!(late(&|| volume.rename("f", "h")), ["g", "h", "new"]);
+    assert_eq!(late(&|| volume.replace("h", "new")), ["g", "new"]);
+    late(&|| volume.exchange("g", "new").map(drop));
+    assert_eq!((content(&volume, "g"), content(&volume, "new")), (b"abc".to_vec(), b"other".to_vec()));
+    late(&|| disk.resize(1));
+    assert_eq!(content(&volume, "g"), b"a");
+    assert_eq!(late(&|| volume.remove("g")), ["new"]);
+}
+
+#[test]
 fn a_device_without_trims_keeps_every_byte() {
     for (volume, left) in [(FailingVolume::new(1).without_trims(), 1), (FailingVolume::new(1), 0)] {
         let disk = durable(&volume, "f", &[1; 8192]);

@@ -9,7 +9,7 @@
 //! | 16 | 16 | database id |
 //! | 32 | 4 | segment number, as in the name |
 //! | 36 | 1 | shape: 0 packed, 1 sparse, 2 a spare file, which is no segment; plus 4, see below |
-//! | 37 | 3 | the segment number minus that of the previous segment; 0: it does not fit, or there is none of this epoch |
+//! | 37 | 3 | the segment number minus that of the previous one; 0 if that does not fit, or for the first of an epoch |
 //! | 40 | 8 | start LSN |
 //! | 48 | 4 | chain value at the start: the checksum of the batch before |
 //! | 52 | 4 | checksum of bytes 0 to 52 |

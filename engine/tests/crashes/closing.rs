@@ -74,7 +74,7 @@ fn close(store: StoreKind) -> Result<()> {
 
 #[test]
 fn a_close_that_fails_says_so_and_loses_nothing() -> Result<()> {
-    let faults = [Fault::FailWrite, Fault::FailLate, Fault::FailSync, Fault::Refuse];
+    let faults = [Fault::FailWrite, Fault::FailLate, Fault::FailSync, Fault::Refuse, Fault::RefuseLate];
     STORES.into_iter().flat_map(|store| faults.map(|fault| (store, fault))).try_for_each(fail_to_close)
 }
 

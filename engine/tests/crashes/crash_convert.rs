@@ -126,7 +126,8 @@ fn recovery_after_a_killed_conversion_and_a_later_power_cut_loses_nothing() -> R
 
 #[test]
 fn a_device_that_fails_anywhere_leaves_the_old_database_or_the_new_one() -> Result<()> {
-    let faults = [Fault::FailRead, Fault::FailWrite, Fault::FailLate, Fault::FailSync, Fault::Refuse];
+    let faults =
+        [Fault::FailRead, Fault::FailWrite, Fault::FailLate, Fault::FailSync, Fault::Refuse, Fault::RefuseLate];
     for ((store, goal, closed), fault) in cases().flat_map(|case| faults.map(|fault| (case, fault))) {
         let mut refused = 0;
         for calls in 0.. {

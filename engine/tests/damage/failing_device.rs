@@ -42,7 +42,9 @@ fn count(db: &Database) -> Result<u32> {
 #[test]
 fn a_failing_device_loses_nothing_that_was_acknowledged() -> Result<()> {
     let mut failures = 0;
-    for fault in [Fault::FailWrite, Fault::FailLate, Fault::FailSync, Fault::FailRead, Fault::Refuse] {
+    let faults =
+        [Fault::FailWrite, Fault::FailLate, Fault::FailSync, Fault::FailRead, Fault::Refuse, Fault::RefuseLate];
+    for fault in faults {
         for after in 0..40 {
             let volume = FailingVolume::new(after);
             let db = options().durability(Durability::Commit).create_on(Arc::new(volume.clone()), NAME)?;
@@ -71,7 +73,7 @@ fn a_failing_device_loses_nothing_that_was_acknowledged() -> Result<()> {
 #[test]
 fn a_database_that_goes_on_after_a_failed_call_loses_nothing() -> Result<()> {
     let mut gone_on = 0;
-    for fault in [Fault::FailWrite, Fault::FailLate, Fault::FailRead, Fault::Refuse] {
+    for fault in [Fault::FailWrite, Fault::FailLate, Fault::FailRead, Fault::Refuse, Fault::RefuseLate] {
         for (store, after) in STORES.into_iter().flat_map(|store| (0..40).map(move |after| (store, after))) {
             gone_on += go_on_after(fault, store, after)?;
         }
@@ -113,6 +115,48 @@ fn go_on_after(fault: Fault, store: StoreKind, after: u64) -> Result<u32> {
         }
     }
     Ok(u32::from(failures > 0 && acknowledged == 20))
+}
+
+/// A commit that finds the device full takes checkpoints, and removes spare files of the log.
+#[test]
+fn a_full_device_with_a_failing_call_loses_nothing() -> Result<()> {
+    /// Entries in a commit.
+    const PER: u32 = 4000;
+    let (mut full, mut failed) = (0, 0);
+    for fault in [Fault::Refuse, Fault::RefuseLate] {
+        for (store, after) in STORES.into_iter().flat_map(|store| (0..30).step_by(2).map(move |after| (store, after))) {
+            let what = format!("{store:?}, {fault:?} after {after}");
+            let volume = FailingVolume::new(after);
+            let db = options().store(store).durability(Durability::Commit).create_on(Arc::new(volume.clone()), NAME)?;
+            volume.inject(fault, Trigger::once().after(after));
+            let mut acknowledged = 0;
+            for round in 0..30 {
+                if round % 3 == 0 {
+                    volume.limit_space(Some(if round % 6 == 0 { 16 << 10 } else { 256 << 10 }));
+                }
+                match put(&db, acknowledged * PER..(acknowledged + 1) * PER) {
+                    Ok(()) => acknowledged += 1,
+                    Err(Error::Full { .. }) => full += 1,
+                    Err(Error::Poisoned { .. }) => break,
+                    Err(_) => failed += 1,
+                }
+            }
+            drop(db);
+            for choice in [CutChoice::KeepAll, CutChoice::DropUnsynced, CutChoice::Random(after)] {
+                let state = volume.crash(Cut { event: volume.events(), choice });
+                state.limit_space(None);
+                let db = options().open_on(Arc::new(state), NAME).unwrap_or_else(|error| panic!("{what}: {error}"));
+                let found = count(&db)?;
+                assert!(
+                    found == acknowledged * PER || found == acknowledged * PER + PER,
+                    "{what}: {found}, {acknowledged}"
+                );
+                assert_eq!(db.verify(|_| ())?.findings, [], "{what}");
+            }
+        }
+    }
+    assert!(full > 100 && failed > 10, "{full} times full, {failed} times another error");
+    Ok(())
 }
 
 /// Places of the database file that cannot be read.
